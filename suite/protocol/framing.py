@@ -1,0 +1,93 @@
+"""Lines in, objects out: the bounded reader that both ends put between bytes and JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import BaseModel
+
+from suite.protocol.errors import ProtocolError
+from suite.protocol.limits import MAX_DEPTH, MAX_DIGITS, MAX_FRAME_BYTES
+
+_STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[\]{}]|\d{%d,}' % (MAX_DIGITS + 1), re.DOTALL)
+
+
+def encode(message: BaseModel) -> bytes:
+    """One message as one line of UTF-8 JSON. Raises ProtocolError if it is too long to send."""
+    line = message.model_dump_json(exclude_none=True).encode() + b"\n"
+    if len(line) > MAX_FRAME_BYTES:
+        raise ProtocolError(f"A message of {len(line)} bytes exceeds the limit of {MAX_FRAME_BYTES}.")
+    return line
+
+
+def decode(line: bytes) -> dict[str, Any]:
+    """One line as a JSON object. Raises ProtocolError for anything else, before building deep or huge values."""
+    _check_structure(line)
+    try:
+        value = json.loads(line.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_unique_keys)
+    except UnicodeDecodeError as error:
+        raise ProtocolError("A message is not UTF-8.") from error
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError("A message is not JSON.") from error
+    if not isinstance(value, dict):
+        raise ProtocolError("A message is not a JSON object.")
+    return value
+
+
+class LineReader:
+    """Splits a byte stream into lines and never holds more than one frame of an unfinished one."""
+
+    def __init__(self, limit: int = MAX_FRAME_BYTES) -> None:
+        self._limit = limit
+        self._rest = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The lines completed by `data`, without their newlines. Raises ProtocolError on a line over the limit."""
+        *complete, last = data.split(b"\n")
+        for part in complete:
+            self._extend(part)
+            line = bytes(self._rest)
+            self._rest.clear()
+            yield line
+        self._extend(last)
+
+    def _extend(self, part: bytes) -> None:
+        if len(self._rest) + len(part) >= self._limit:
+            raise ProtocolError(f"A line exceeds the limit of {self._limit} bytes.")
+        self._rest += part
+
+    @property
+    def pending(self) -> int:
+        """Bytes of the unfinished line."""
+        return len(self._rest)
+
+
+def _check_structure(line: bytes) -> None:
+    """Bound nesting and number length first: json's own recursion and int parsing can be made slow."""
+    depth = 0
+    for match in _STRUCTURE.finditer(line):
+        token = match.group()
+        if token[:1] == b'"':
+            continue
+        if token in (b"[", b"{"):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise ProtocolError(f"A message is nested deeper than {MAX_DEPTH} levels.")
+        elif token in (b"]", b"}"):
+            depth -= 1
+        else:
+            raise ProtocolError(f"A number has more than {MAX_DIGITS} digits.")
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise ValueError("duplicate keys")
+    return result

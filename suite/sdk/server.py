@@ -1,0 +1,89 @@
+"""The loop inside a container: requests from stdin, answers to stdout, both moved away from author code first."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from suite.protocol.errors import ProtocolError
+from suite.protocol.framing import LineReader, decode, encode
+from suite.protocol.messages import NOTE, Code, Response, RpcError
+from suite.sdk.learner import Learner
+from suite.sdk.session import Session
+
+
+def take_over_stdio() -> tuple[BinaryIO, BinaryIO]:
+    """The protocol's streams; afterwards fd 0 reads nothing and fd 1 writes to stderr, for C code and children too."""
+    requests, answers = os.fdopen(os.dup(0), "rb", buffering=0), os.fdopen(os.dup(1), "wb", buffering=0)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    return requests, answers
+
+
+def serve(load: Callable[[], type[Learner]], requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answer requests until `shutdown` or the end of the stream. `load` gives the learner class, once."""
+    lock = threading.Lock()
+
+    def send(line: bytes) -> None:
+        with lock:
+            view = memoryview(line)
+            while view:
+                view = view[answers.write(view) or 0 :]
+
+    def notify(method: str, params: dict[str, Any]) -> None:
+        note = NOTE.validate_python({"jsonrpc": "2.0", "method": method, "params": params})
+        send(encode(note))
+
+    session = Session(load(), notify)
+    reader = LineReader()
+    while not session.is_over and (data := requests.read(1 << 16)):
+        for line in reader.feed(data):
+            try:
+                message = decode(line)
+            except ProtocolError as error:
+                send(encode(Response(id=None, error=RpcError(code=Code.PARSE, message=str(error)))))
+                continue
+            send(encode(session.handle(message)))
+            if session.is_over:
+                break
+
+
+def main(learner_class: type[Learner]) -> None:
+    """Serve `learner_class`. Prefer `python -m suite.sdk module:Class`, which moves stdio before importing the module."""
+    serve(lambda: learner_class, *take_over_stdio())
+
+
+def load_class(target: str) -> type[Learner]:
+    """The learner named by `module:Class` or `file.py:Class`. Raises ProtocolError with what is missing."""
+    where, _, name = target.partition(":")
+    if not where or not name:
+        raise ProtocolError(f"{target!r} does not name a learner.", "Write module:Class or file.py:Class.")
+    try:
+        module = _load_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
+    except (ModuleNotFoundError, FileNotFoundError) as error:
+        if getattr(error, "name", where) not in (None, where):
+            raise
+        raise ProtocolError(f"There is no module {where!r}.", "Run from the folder that holds it.") from error
+    found = getattr(module, name, None)
+    if not (isinstance(found, type) and issubclass(found, Learner)):
+        raise ProtocolError(f"{where!r} has no class {name!r} derived from suite.sdk.Learner.")
+    return found
+
+
+def _load_file(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise FileNotFoundError(path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module

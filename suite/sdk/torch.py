@@ -1,0 +1,82 @@
+"""A base class for PyTorch learners: it gives `state_dict` and `load_state_dict`, and counts parameters."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import torch
+from torch import nn
+
+from suite.protocol.messages import LearnResult
+from suite.sdk.learner import Context, Learner
+
+
+@runtime_checkable
+class Carried(Protocol):
+    """Anything with PyTorch's state_dict habit: modules, exemplar memories, statistics."""
+
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state: dict[str, Any], /) -> Any: ...
+
+
+class TorchLearner(Learner):
+    """A learner around `self.network`, which `grow(seen)` makes or enlarges to score `seen` classes.
+
+    Carried from task to task: the number of classes seen, the network, and the attributes named in `carried` (plain state
+    values, or objects with `state_dict` / `load_state_dict`). Everything else is gone.
+    """
+
+    carried: ClassVar[tuple[str, ...]] = ()
+    network: nn.Module
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        torch.set_num_threads(context.setup.threads)
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        self.device = torch.device(context.setup.device)
+        self.seen = 0
+
+    @abstractmethod
+    def grow(self, seen: int) -> None:
+        """Make `self.network` (and what belongs to it) fit `seen` classes, from `self.seen` classes now.
+
+        Called by a learner at the start of a task and, with each earlier class count in turn recorded in the state, before
+        a state is loaded; so it must depend on nothing but the class counts and the context.
+        """
+
+    def enlarge(self, classes: list[int]) -> int:
+        """Grow for a task's classes; returns the number of classes before."""
+        before, after = self.seen, max(self.seen, max(classes) + 1)
+        if after > before:
+            self.grow(after)
+            self.steps = [*getattr(self, "steps", []), after]
+        self.seen = after
+        return before
+
+    def state_dict(self) -> dict[str, Any]:
+        state: dict[str, Any] = {"steps": list(getattr(self, "steps", [])), "network": self.network.state_dict()}
+        for name in self.carried:
+            value = getattr(self, name)
+            state[name] = value.state_dict() if isinstance(value, Carried) else value
+        return state
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for after in state["steps"]:
+            self.grow(after)
+            self.seen = after
+        self.steps = list(state["steps"])
+        self.network.load_state_dict(state["network"])
+        for name in self.carried:
+            value = getattr(self, name, None)
+            if isinstance(value, Carried):
+                value.load_state_dict(state[name])
+            else:
+                setattr(self, name, state[name])
+
+    def report(self) -> LearnResult:
+        parameters = list(self.network.parameters())
+        return LearnResult(
+            stored_parameters=sum(p.numel() for p in parameters),
+            trainable_parameters=sum(p.numel() for p in parameters if p.requires_grad),
+        )

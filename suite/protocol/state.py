@@ -1,7 +1,8 @@
 """The state tree: what a learner may carry from one task to the next (DESIGN 4).
 
 A tree of dicts, lists and tuples over arrays, PyTorch tensors, numbers, strings, booleans and None, as `state_dict`
-gives it. `split` takes it apart into JSON and flat arrays, `join` puts it together; anything else is refused by its path.
+gives it. `split` takes it apart into JSON and flat arrays, `join` puts it together; anything else is refused by
+its path.
 """
 
 from __future__ import annotations

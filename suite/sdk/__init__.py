@@ -1,4 +1,4 @@
-"""What runs inside a container: the `Learner` base class and the loop that serves it. `suite.sdk.torch` needs PyTorch."""
+"""What runs inside a container: the `Learner` base class and its server loop. `suite.sdk.torch` needs PyTorch."""
 
 from __future__ import annotations
 

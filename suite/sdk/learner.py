@@ -60,9 +60,9 @@ class Learner(ABC):
     """A continual learner. Only `learn`, `predict`, `state_dict` and `load_state_dict` must be written.
 
     Each task is learned in a new process: `load_state_dict` with what `state_dict` gave after the previous task (not
-    called before the first), then `learn`, then `state_dict`. Whatever is not in the state is gone. Prediction happens in
-    yet another process that has only the state. Before each call the random generators of Python, numpy and PyTorch are
-    reseeded from the trial's seed, the task and the call.
+    called before the first), then `learn`, then `state_dict`. Whatever is not in the state is gone. Prediction happens
+    in yet another process that has only the state. Before each call the random generators of Python, numpy and PyTorch
+    are reseeded from the trial's seed, the task and the call.
     """
 
     name: ClassVar[str] = ""
@@ -75,7 +75,7 @@ class Learner(ABC):
     def __init__(self, context: Context) -> None:
         self.context = context
 
-    def setup(self) -> None:
+    def setup(self) -> None:  # noqa: B027  (optional on purpose)
         """Prepare what needs no data and no state (weights, compilation); runs outside training time. Optional."""
 
     @abstractmethod

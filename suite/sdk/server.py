@@ -35,9 +35,9 @@ def serve(load: Callable[[], type[Learner]], requests: BinaryIO, answers: Binary
 
     def send(line: bytes) -> None:
         with lock:
-            view = memoryview(line)
-            while view:
-                view = view[answers.write(view) or 0 :]
+            rest = line
+            while rest:
+                rest = rest[answers.write(rest) or 0 :]
 
     def notify(method: str, params: dict[str, Any]) -> None:
         note = NOTE.validate_python({"jsonrpc": "2.0", "method": method, "params": params})
@@ -45,20 +45,22 @@ def serve(load: Callable[[], type[Learner]], requests: BinaryIO, answers: Binary
 
     session = Session(load(), notify)
     reader = LineReader()
-    while not session.is_over and (data := requests.read(1 << 16)):
+    while data := requests.read(1 << 16):
         for line in reader.feed(data):
-            try:
-                message = decode(line)
-            except ProtocolError as error:
-                send(encode(Response(id=None, error=RpcError(code=Code.PARSE, message=str(error)))))
-                continue
-            send(encode(session.handle(message)))
+            send(encode(_answer(session, line)))
             if session.is_over:
-                break
+                return
+
+
+def _answer(session: Session, line: bytes) -> Response:
+    try:
+        return session.handle(decode(line))
+    except ProtocolError as error:
+        return Response(id=None, error=RpcError(code=Code.PARSE, message=str(error)))
 
 
 def main(learner_class: type[Learner]) -> None:
-    """Serve `learner_class`. Prefer `python -m suite.sdk module:Class`, which moves stdio before importing the module."""
+    """Serve `learner_class`; `python -m suite.sdk module:Class` moves stdio even before the module is imported."""
     serve(lambda: learner_class, *take_over_stdio())
 
 

@@ -128,9 +128,11 @@ class Session:
 
     def _learn(self, params: LearnParams) -> LearnResult:
         images, labels = load_classes(Path(params.data), params.classes)
-        past = load_classes(Path(params.data), params.past_classes) if params.past_classes else (None, None)
+        past_images, past_labels = (
+            load_classes(Path(params.data), params.past_classes) if params.past_classes else (None, None)
+        )
         learner = self._ready(params.task, "learn", params.state)
-        learner.learn(Task(params.task, params.classes, images, labels, *past, seconds_left=params.seconds_left))
+        learner.learn(Task(params.task, params.classes, images, labels, past_images, past_labels, params.seconds_left))
         write_state(learner.state_dict(), Path(params.out))
         return learner.report()
 

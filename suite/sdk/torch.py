@@ -23,8 +23,8 @@ class Carried(Protocol):
 class TorchLearner(Learner):
     """A learner around `self.network`, which `grow(seen)` makes or enlarges to score `seen` classes.
 
-    Carried from task to task: the number of classes seen, the network, and the attributes named in `carried` (plain state
-    values, or objects with `state_dict` / `load_state_dict`). Everything else is gone.
+    Carried from task to task: the class counts, the network, and the attributes named in `carried` (plain state values,
+    or objects with `state_dict` / `load_state_dict`). Everything else is gone.
     """
 
     carried: ClassVar[tuple[str, ...]] = ()
@@ -41,8 +41,8 @@ class TorchLearner(Learner):
     def grow(self, seen: int) -> None:
         """Make `self.network` (and what belongs to it) fit `seen` classes, from `self.seen` classes now.
 
-        Called by a learner at the start of a task and, with each earlier class count in turn recorded in the state, before
-        a state is loaded; so it must depend on nothing but the class counts and the context.
+        Called at the start of a task through `enlarge` and, with each earlier class count in turn, before a state is
+        loaded; so it must depend on nothing but the class counts and the context.
         """
 
     def enlarge(self, classes: list[int]) -> int:

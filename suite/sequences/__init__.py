@@ -1,0 +1,1 @@
+"""CLDyB: search for challenging task sequences, and their files."""

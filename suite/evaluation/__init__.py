@@ -1,1 +1,1 @@
-"""TBD."""
+"""One trial, the two phases of GTEP, selection, budgets and failures."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -53,8 +53,6 @@ def count_correct(
     return correct.tolist(), total.tolist()
 
 
-def agreement(
-    first: NDArray[np.int64], second: NDArray[np.int64], positions: Sequence[int] | NDArray[np.int64]
-) -> float:
+def agreement(first: NDArray[np.int64], second: NDArray[np.int64], positions: NDArray[np.int64]) -> float:
     """Share of items predicted alike in both requests; item i of the second stood at positions[i] of the first (G5)."""
-    return float(np.mean(first[np.asarray(positions)] == second))
+    return float(np.mean(first[positions] == second))

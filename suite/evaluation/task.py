@@ -19,7 +19,7 @@ from suite.evaluation.bench import Bench, setup_params
 from suite.evaluation.budget import learn_seconds, predict_seconds, used_seconds
 from suite.evaluation.clock import StageClock
 from suite.evaluation.events import Epoch
-from suite.evaluation.folders import copy_folder, fresh, hash_folder
+from suite.evaluation.folders import copy_folder, fresh
 from suite.evaluation.plan import TrialSpec
 from suite.evaluation.scoring import agreement, count_correct, read_predictions
 from suite.metrics import memory_b4
@@ -35,6 +35,7 @@ from suite.protocol import (
 )
 from suite.seeds import permutation_key
 from suite.status import Status
+from suite.store.files import hash_state
 from suite.store.records import Resources, TaskRecord
 
 IntArray = NDArray[np.int64]
@@ -68,7 +69,7 @@ class TaskRun:
             state_bytes=summary.bytes,
             state_files=summary.files,
             state_elements=summary.elements,
-            state_hash=hash_folder(new_state),
+            state_hash=hash_state(new_state),
             stored_parameters=learned.stored_parameters,
             trainable_parameters=learned.trainable_parameters,
             exemplars=exemplars,
@@ -142,7 +143,7 @@ class TaskRun:
         if summary.bytes > limit:
             raise LearnerError(
                 Status.STATE_TOO_LARGE,
-                f"The state after task {self.task.index + 1} has {summary.bytes} bytes; the limit is {limit} (state_bytes).",
+                f"The state after task {self.task.index + 1} takes {summary.bytes} bytes of {limit} (state_bytes).",
                 "Store fewer exemplars or parameters.",
             )
         return summary

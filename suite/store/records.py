@@ -73,6 +73,8 @@ class TaskRecord(_Record):
     """Stored images, as declared."""
     memory_b4_bytes: int
     """CLDyB, appendix B.4: 4 bytes a parameter beyond the encoder, 224 x 224 x 3 a stored image."""
+    agreement: float | None = None
+    """After the last task: share of items whose prediction stayed the same in other company (G5)."""
     metrics: dict[str, float] = Field(default_factory=dict)
     """The learner's own, for display."""
 
@@ -98,12 +100,12 @@ class TrialRecord(_Record):
     message: str = ""
     log_tail: str = ""
     tasks: list[TaskRecord] = Field(default_factory=list)
-    agreement: float | None = None
-    """Share of items whose prediction stayed the same in other company (G5)."""
     scenario_seed: int
     started_at: datetime
     ended_at: datetime
     attempts: int = 1
+    is_exclusive: bool = False
+    """Whether nothing else of the suite used the machine meanwhile: only such times are ranked."""
 
     @property
     def id(self) -> str:

@@ -34,6 +34,8 @@ class TorchLearner(Learner):
         super().__init__(context)
         torch.set_num_threads(context.setup.threads)
         torch.use_deterministic_algorithms(True, warn_only=True)
+        # a debugging aid that comes with deterministic algorithms and costs a pass over every new buffer
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
         self.device = torch.device(context.setup.device)
         self.seen = 0
 
@@ -42,7 +44,8 @@ class TorchLearner(Learner):
         """Make `self.network` (and what belongs to it) fit `seen` classes, from `self.seen` classes now.
 
         Called at the start of a task through `enlarge` and, with each earlier class count in turn, before a state is
-        loaded; so it must depend on nothing but the class counts and the context.
+        loaded; so it must depend on nothing but the class counts and the context, and make a new network, whatever
+        there was before, when `self.seen` is 0.
         """
 
     def enlarge(self, classes: list[int]) -> int:
@@ -62,6 +65,7 @@ class TorchLearner(Learner):
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.seen = 0
         for after in state["steps"]:
             self.grow(after)
             self.seen = after

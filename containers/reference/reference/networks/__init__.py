@@ -1,0 +1,1 @@
+"""Backbones and networks that grow with the classes."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from suite.store.database import DATABASE
+from suite.store.export import FORMATS, Format
 from suite.store.files import hash_state
 from suite.store.journal import Journal, dead_runs, run_directories, run_directory
+from suite.store.merge import merge_all, merge_run
 from suite.store.records import (
     Attempt,
     Entry,
@@ -17,22 +20,33 @@ from suite.store.records import (
     TrialKey,
     TrialRecord,
 )
+from suite.store.results import Answer, Results, StoredRun
+from suite.store.schema import markdown
 
 __all__ = [
+    "DATABASE",
+    "FORMATS",
+    "Answer",
     "Attempt",
     "Entry",
+    "Format",
     "Journal",
     "Machine",
     "Phase",
     "Resources",
+    "Results",
     "RunInfo",
     "RunLock",
     "Selection",
+    "StoredRun",
     "TaskRecord",
     "TrialKey",
     "TrialRecord",
     "dead_runs",
     "hash_state",
+    "markdown",
+    "merge_all",
+    "merge_run",
     "run_directories",
     "run_directory",
 ]

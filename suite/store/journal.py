@@ -183,10 +183,19 @@ class Journal:
             raise StoreError(f"{path} exists already.", "Attempts are numbered one after the other; report this.")
         self._write(path, attempt)
 
+    def attempt(self, trial: str, number: int) -> Attempt | None:
+        """One try that did not end its trial."""
+        return self._read(self._trial(trial) / f"attempt-{number:03d}.json", Attempt)
+
+    def attempt_keys(self) -> list[tuple[str, int]]:
+        """(trial, number) of every try that did not end its trial, sorted."""
+        files = (self.directory / "trials").glob("*/attempt-*.json")
+        return sorted((file.parent.name, _number(file)) for file in files)
+
     def attempts(self, trial: str) -> list[Attempt]:
         """Every try that did not end the trial, in order."""
-        files = sorted(self._trial(trial).glob("attempt-*.json"), key=_number)
-        return [record for file in files if (record := self._read(file, Attempt))]
+        numbers = sorted(_number(file) for file in self._trial(trial).glob("attempt-*.json"))
+        return [record for number in numbers if (record := self.attempt(trial, number))]
 
     def end_trial(self, record: TrialRecord) -> None:
         """Record how a trial ended. It ends once: StoreError if another end is recorded already."""
@@ -211,6 +220,14 @@ class Journal:
     def trials(self) -> list[TrialRecord]:
         """Every trial that ended."""
         return [record for trial in self.trial_ids() if (record := self.trial(trial))]
+
+    def trial_stamps(self) -> dict[str, str]:
+        """Size and time of change of the record of every trial that ended: differs when the record does."""
+        stamps = {}
+        for file in sorted((self.directory / "trials").glob("*/trial.json")):
+            status = file.stat()
+            stamps[file.parent.name] = f"{status.st_size}-{status.st_mtime_ns}"
+        return stamps
 
     # --- files --------------------------------------------------------------------------------------------------------
 

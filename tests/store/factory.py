@@ -30,7 +30,7 @@ from suite.store import (
 )
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
-SPACE = Space({"lr": LogUniform(0.001, 0.1), "scheduler": Choice(["step", "cosine"])})
+SPACE = Space({"lr": LogUniform(low=0.001, high=0.1), "scheduler": Choice(["step", "cosine"])})
 TRACK: dict[str, Any] = {
     "name": "toy-3",
     "title": "Toys, three tasks",
@@ -225,9 +225,10 @@ def write_run(
         for number, part in enumerate(track["evaluation"]):
             for seed in range(track["seeds"]):
                 status = (failed or {}).get((part["data_set"], seed), Status.OK)
+                harder = skill - 0.1 * (number + 1)
                 record = trial_record(
-                    run_lock, "evaluation", part["data_set"], chosen, seed, skill=skill - 0.1 * (number + 1), status=status
-                )  # fmt: skip
+                    run_lock, "evaluation", part["data_set"], chosen, seed, skill=harder, status=status
+                )
                 journal.end_trial(record)
                 if status is not Status.OK and data_sets[part["data_set"]] is Status.OK:
                     data_sets[part["data_set"]] = status

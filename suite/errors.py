@@ -78,6 +78,8 @@ class LearnerError(SuiteError):
         super().__init__(message, remedy)
         self.status = status
         self.log_tail = log_tail
+        self.rpc_code: int | None = None
+        """The JSON-RPC error code, where the learner answered with an error."""
 
 
 class ImageError(LearnerError):

@@ -20,6 +20,10 @@ from suite.tracks import Track
 class Cells(Protocol):
     """Where ready cells come from: spares, or a cold start."""
 
+    def prepare(self, launch: Launch, setup: SetupParams) -> None:
+        """Begin to make the cell that the next `take` will want, if that disturbs nothing."""
+        ...
+
     def take(self, launch: Launch, setup: SetupParams) -> tuple[Cell, float]:
         """A cell that answered `describe` and `setup`, paused, and the seconds that its preparation took."""
         ...

@@ -11,6 +11,21 @@ from suite.store.records import Attempt, Phase, Selection, TaskRecord, TrialReco
 
 
 @dataclass(frozen=True)
+class NewRun:
+    """A run begins or goes on; `because` says why no earlier run of the submission could be continued."""
+
+    run: str
+    because: str = ""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """An embedded data set was prepared on the way."""
+
+    data_set: str
+
+
+@dataclass(frozen=True)
 class PhaseStarted:
     """A phase begins; `done` of its `trials` were found in the journal."""
 
@@ -63,11 +78,20 @@ class Retried:
 
 
 @dataclass(frozen=True)
+class MergeDelayed:
+    """The database could not be written; the journal has everything, and the next merge brings it in."""
+
+    message: str
+
+
+@dataclass(frozen=True)
 class Selected:
     """Tuning is over."""
 
     selection: Selection
 
 
-Event: TypeAlias = PhaseStarted | TrialStarted | Epoch | TaskDone | TrialDone | Retried | Selected
+Event: TypeAlias = (
+    NewRun | Prepared | PhaseStarted | TrialStarted | Epoch | TaskDone | TrialDone | Retried | MergeDelayed | Selected
+)
 Report: TypeAlias = Callable[[Event], None]

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
-from suite.errors import InfrastructureError, Interrupted
+from suite.errors import InfrastructureError, Interrupted, StoreError
 from suite.evaluation.bench import Bench
 from suite.evaluation.entry import entry_of
-from suite.evaluation.events import PhaseStarted, Report, Retried, Selected, TrialDone
+from suite.evaluation.events import MergeDelayed, PhaseStarted, Report, Retried, Selected, TrialDone
 from suite.evaluation.plan import TrialSpec, draw_points, evaluation_trials, tuning_trials
 from suite.evaluation.selection import select
 from suite.evaluation.trial import run_trial
@@ -100,8 +100,16 @@ def _run_phase(run: Run, phase: Phase, specs: Sequence[TrialSpec]) -> dict[str, 
             run.journal.drop_states(record.id)
         records[spec.key.id] = record
         run.report(TrialDone(record))
-        run.merge()
+        _merge_if_free(run)
     return records
+
+
+def _merge_if_free(run: Run) -> None:
+    """Bring the database up to date between trials; when it is locked, that waits for the next time or the end."""
+    try:
+        run.merge()
+    except StoreError as error:
+        run.report(MergeDelayed(error.message))
 
 
 def _attempt(run: Run, spec: TrialSpec, slot: Slot) -> TrialRecord:

@@ -104,7 +104,8 @@ class TaskRun:
                 seconds_left=round(seconds, 3),
             )
             clock = StageClock(self._on_progress)
-            cell.resume()
+            self.bench.cells.prepare(self.bench.launch, self.setup())
+            cell.resume(self.bench.launch.cpuset)
             clock.start()
             answer = cell.call("learn", params, seconds, clock.note)
             train, post = clock.stop()
@@ -157,12 +158,16 @@ class TaskRun:
         key = permutation_key(self.bench.run_key, self.spec.key.id, self.task.index)
         used = used_seconds(self.before) + resources.train_seconds + resources.post_seconds
         request = _Request(self, state, scratch, len(classes))
-        labels, first, seconds = request.predict(lambda to: write_items(self.data_set, classes, key, to), used)
+        labels, first, seconds = request.predict(
+            lambda to: write_items(self.data_set, classes, key, to), used, is_followed=True
+        )
         task_of = {class_id: t.index for t in done for class_id in t.ids}
         correct, total = count_correct(first, labels, task_of, len(done))
         alike = None
         if self.task.index == len(self.tasks) - 1:
-            positions, second, _ = request.predict(lambda to: write_company(self.data_set, classes, key, to), used)
+            positions, second, _ = request.predict(
+                lambda to: write_company(self.data_set, classes, key, to), used, is_followed=False
+            )
             alike = agreement(first, second, positions)
             if alike < self.bench.track.agreement:
                 raise LearnerError(
@@ -183,8 +188,13 @@ class _Request:
     scratch: Path
     classes: int
 
-    def predict(self, write: Callable[[Path], IntArray], used: float) -> tuple[IntArray, IntArray, float]:
-        """What `write` returned (labels or positions), the predictions for the items it wrote, and the seconds."""
+    def predict(
+        self, write: Callable[[Path], IntArray], used: float, *, is_followed: bool
+    ) -> tuple[IntArray, IntArray, float]:
+        """What `write` returned (labels or positions), the predictions for the items it wrote, and the seconds.
+
+        `is_followed`: whether the trial will want another cell.
+        """
         bench = self.run.bench
         seconds = predict_seconds(bench.track.budgets, used)
         cell, _ = bench.cells.take(bench.launch, self.run.setup())
@@ -202,7 +212,9 @@ class _Request:
                 out=cell.inside.out,
                 seconds_left=round(seconds, 3),
             )
-            cell.resume()
+            if is_followed:
+                bench.cells.prepare(bench.launch, self.run.setup())
+            cell.resume(bench.launch.cpuset)
             start = time.monotonic()
             checked(cell.call("predict", params, seconds), PredictResult)
             took = time.monotonic() - start

@@ -6,7 +6,7 @@ from suite.store.database import DATABASE
 from suite.store.export import FORMATS, Format
 from suite.store.files import hash_state
 from suite.store.journal import Journal, dead_runs, run_directories, run_directory
-from suite.store.merge import merge_all, merge_run
+from suite.store.merging import merge, merge_run
 from suite.store.records import (
     Attempt,
     Entry,
@@ -45,7 +45,7 @@ __all__ = [
     "dead_runs",
     "hash_state",
     "markdown",
-    "merge_all",
+    "merge",
     "merge_run",
     "run_directories",
     "run_directory",

@@ -11,7 +11,7 @@ from typing import Any
 from suite.errors import UsageError
 from suite.store.database import TIMEOUT_SECONDS, reading, rows
 from suite.store.export import Format, export_tables
-from suite.store.merge import merge_all
+from suite.store.merging import merge
 from suite.store.records import Attempt, Entry, RunInfo, Selection, TrialRecord
 from suite.store.rows import Row, attempt_record, entry_record, run_record, selection_record, trial_record
 from suite.store.schema import ATTEMPTS, ENTRIES, RUNS, SELECTIONS, TASK_COUNTS, TASKS, TRIALS
@@ -46,7 +46,7 @@ class Results:
 
     def refresh(self) -> None:
         """Merge what the journals have gained since; also builds a database that is absent."""
-        merge_all(self.directory, self.timeout)
+        merge(self.directory, self.timeout)
 
     def run_ids(self) -> list[str]:
         """Every run, the latest first."""

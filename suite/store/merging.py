@@ -39,8 +39,8 @@ def merge_run(results: Path, journal: Journal, timeout: float = TIMEOUT_SECONDS)
         _replace(connection, ENTRIES, run, [entry_row(run, entry)] if entry else [])
 
 
-def merge_all(results: Path, timeout: float = TIMEOUT_SECONDS) -> None:
-    """Merge the journal of every run of `results`; nothing happens where there is none."""
+def merge(results: Path, timeout: float = TIMEOUT_SECONDS) -> None:
+    """`merge_run` for the journal of every run of `results`; nothing happens where there is none."""
     for directory in run_directories(results):
         merge_run(results, Journal(directory), timeout)
 

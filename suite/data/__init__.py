@@ -4,6 +4,7 @@ from suite.data.dataset import DataSet, Progress
 from suite.data.delivery import FIXED_TIME, ITEMS_FILE, write_company, write_items, write_task
 from suite.data.manifest import ClassFiles, Manifest, Origin, Split
 from suite.data.paths import ARCHIVES_VARIABLE, DATA_VARIABLE, archives_root, data_root
+from suite.data.registry import DataSetInfo
 from suite.data.scenario import GENERATORS, Generator, Scenario, Task, build_scenario, scenario_seed, seen_classes
 from suite.data.writer import ClassPlan, Plan, Writer, write_data_set
 
@@ -16,6 +17,7 @@ __all__ = [
     "ClassFiles",
     "ClassPlan",
     "DataSet",
+    "DataSetInfo",
     "Generator",
     "Manifest",
     "Origin",

@@ -13,7 +13,7 @@ from suite.data.manifest import CHANNELS, SPLITS, Manifest, Split, read_manifest
 from suite.data.npy import Shape, npy_header, npy_size
 from suite.errors import DataError
 
-Progress = Callable[[int, int], None]  # classes done, classes in all
+Progress = Callable[[int, int], None]  # steps done, steps in all (classes, images or files)
 
 _CHUNK = 4 << 20
 

@@ -158,7 +158,7 @@ def _write(partial: Path, plan: Plan, fill: Callable[[Writer], None]) -> None:
         writer.close()
 
 
-def open_prepared(directory: Path, version: int, resolution: int, seed_commitment: str | None = None) -> DataSet:
+def open_prepared(directory: Path, version: int, resolution: int, seed_commitment: str | None) -> DataSet:
     """Open what is already prepared. Raises DataError when it was prepared otherwise than asked for now."""
     data_set = DataSet.open(directory)
     manifest = data_set.manifest

@@ -26,16 +26,21 @@ def seed_commitment(seed: int) -> str:
     return content_hash(["glyph seed", seed])
 
 
-def plan_glyphs(name: str, resolution: int, seed: int | None = None) -> Plan:
-    """What `fill_glyphs` will write; a `seed` that is given is secret and enters by its commitment only."""
-    origin = Origin(
+def glyph_origin(seed: int | None = None) -> Origin:
+    """Source, licence and, of a secret seed, the commitment."""
+    return Origin(
         source=SOURCE,
         licence=load_index().licence,
         split="seeded",
         notes=("rendered glyphs, no natural images",),
         seed_commitment=None if seed is None else seed_commitment(seed),
     )
-    return Plan(name, VERSION, resolution, [ClassPlan(c, TRAIN, TEST) for c in glyph_sets()[name]], origin)
+
+
+def plan_glyphs(name: str, resolution: int, seed: int | None = None) -> Plan:
+    """What `fill_glyphs` will write; a `seed` that is given is secret and enters by its commitment only."""
+    classes = [ClassPlan(c, TRAIN, TEST) for c in glyph_sets()[name]]
+    return Plan(name, VERSION, resolution, classes, glyph_origin(seed))
 
 
 def fill_glyphs(writer: Writer, plan: Plan, seed: int | None, progress: Progress) -> None:

@@ -13,7 +13,8 @@ from suite.protocol import PROTOCOL_VERSION
 from suite.sandbox.images.base import base_variants, ensure_base
 from suite.sandbox.images.builder import OnLine, run_build
 from suite.sandbox.images.context import write_context
-from suite.sandbox.images.identity import MANIFEST_LABEL, PROTOCOL_LABEL
+from suite.sandbox.images.engine import inspect_image
+from suite.sandbox.images.identity import MANIFEST_LABEL, PROTOCOL_LABEL, fingerprint
 from suite.sandbox.images.recipe import find_recipe
 from suite.sandbox.images.wheel import write_learner_wheel
 from suite.sandbox.images.wheelhouse import wheelhouse
@@ -55,12 +56,16 @@ def build_with_manifest(
 ) -> str:
     """Like `build_image`; what `describe(image id)` answers (the manifest as JSON) becomes the image's manifest label.
 
-    The image is built twice, the second time from cached layers. `tag` is set only at the end.
+    The image is built twice, the second time from cached layers; `tag` is set only at the end. Where `tag` is already
+    the same image, `describe` is not asked again.
 
     Raises what `build_image` and `describe` raise, and ImageError for a manifest over 64 KiB.
     """
     with _context(context_dir, on_line) as context:
-        manifest = describe(run_build(context, build_args=build_args, on_line=on_line))
+        image_id = run_build(context, build_args=build_args, on_line=on_line)
+        if (present := _same_but_labels(tag, image_id)) is not None:
+            return present
+        manifest = describe(image_id)
         if len(manifest.encode()) > _MAX_MANIFEST_BYTES:
             raise ImageError(
                 f"the manifest is longer than {_MAX_MANIFEST_BYTES} bytes", "declare fewer values in the space"
@@ -68,6 +73,19 @@ def build_with_manifest(
         context.seek(0)
         labels = {MANIFEST_LABEL: manifest, PROTOCOL_LABEL: PROTOCOL_VERSION}
         return run_build(context, tag=tag, labels=labels, build_args=build_args, on_line=on_line)
+
+
+def _same_but_labels(tag: str, image_id: str) -> str | None:
+    """The id of the image `tag` if it has a manifest, of this protocol, and is otherwise what `image_id` is."""
+    try:
+        present = inspect_image(tag)
+    except ImageError:
+        return None
+    labels = present["Config"].get("Labels") or {}
+    if MANIFEST_LABEL not in labels or labels.get(PROTOCOL_LABEL) != PROTOCOL_VERSION:
+        return None
+    bare = [{**it, "Config": {**it["Config"], "Labels": {}}} for it in (present, inspect_image(image_id))]
+    return str(present["Id"]) if fingerprint(bare[0]) == fingerprint(bare[1]) else None
 
 
 @contextmanager

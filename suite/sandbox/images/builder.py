@@ -60,15 +60,17 @@ def run_build(
 
 def _follow(events: Iterable[Mapping[str, Any]], on_line: OnLine | None) -> str:
     log: deque[str] = deque(maxlen=_LOG_LINES)
-    image_id = ""
+    image_id = error = ""
     for event in events:
         for line in _lines(str(event.get("stream", ""))):
             log.append(line)
             if on_line:
                 on_line(line)
         image_id = (event.get("aux") or {}).get("ID", image_id)
-        if "error" in event:
-            raise _failed(" ".join(_lines(str(event["error"]))), log)
+        # the stream is read to its end even so: an answer that is left half-read keeps its connection open
+        error = error or " ".join(_lines(str(event.get("error", ""))))
+    if error:
+        raise _failed(error, log)
     if not image_id:
         raise InfrastructureError(
             "the engine ended a build without a result", "look at the engine's log and build again"

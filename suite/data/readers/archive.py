@@ -7,6 +7,7 @@ MAX_MEMBER_BYTES, archives that swell beyond MAX_SWELLING, more than MAX_MEMBERS
 from __future__ import annotations
 
 import contextlib
+import io
 import lzma
 import os
 import tarfile
@@ -53,7 +54,7 @@ def open_archive(path: Path) -> Archive:
             raise DataError(f"{path} does not exist.", "Name an archive or a folder (--from FILE).")
         elif zipfile.is_zipfile(path):
             walk = _walk_zip
-        elif tarfile.is_tarfile(path):
+        elif _is_tar(path):
             walk = _walk_tar
         else:
             raise DataError(f"{path} is neither a zip, nor a tar archive, nor a folder.", _REMEDY)
@@ -69,6 +70,14 @@ def tar_streams(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
         for member in _tar_members(path, archive):
             if (stream := archive.extractfile(member)) is not None:
                 yield member.name, stream
+
+
+def _is_tar(path: Path) -> bool:
+    try:
+        tarfile.open(path, "r|*", tarinfo=_BoundedInfo).close()
+    except tarfile.ReadError:
+        return False
+    return True
 
 
 def _walk_zip(path: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
@@ -120,6 +129,17 @@ def _tar_members(path: Path, archive: tarfile.TarFile) -> Iterator[tarfile.TarIn
         if not member.isreg() or member.sparse is not None:
             raise DataError(f"{path}: {member.name[:200]!r} is a link or no regular file.", _REMEDY)
         yield member
+    if _is_cut(path, archive.offset):
+        raise DataError(f"{path} ends too early.", _REMEDY)
+
+
+def _is_cut(path: Path, end: int) -> bool:
+    """Whether a plain tar lacks the zeros at its end; tarfile does not mind, and compressed ones say so themselves."""
+    with path.open("rb") as stream:
+        if stream.read(262)[257:] != b"ustar":
+            return False
+        stream.seek(-tarfile.BLOCKSIZE, io.SEEK_END)
+        return end > path.stat().st_size or any(stream.read())
 
 
 def _read_tar(path: Path, archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:

@@ -9,6 +9,7 @@
     +- LearnerError                exit 5   the image or the learner in it did wrong; carries the Status to record
     |  +- ImageError               exit 5   the image is missing, refused, or no learner
     +- ProtocolError, StateError   exit 5   (suite.protocol.errors)
+    |  +- StateTooLargeError       exit 5   (suite.protocol.errors)
     +- InfrastructureError         exit 6   the machine failed: engine gone, disk full, GPU lost; retried, never scored
     +- StoreError                  exit 7   journal or database unwritable, locked or torn
     +- Interrupted                 exit 130 the user stopped the run; it can be continued
@@ -19,7 +20,7 @@ failed.
 
 from __future__ import annotations
 
-from suite.protocol.errors import ProtocolError, SpaceError, StateError, SuiteError
+from suite.protocol.errors import ProtocolError, SpaceError, StateError, StateTooLargeError, SuiteError
 from suite.status import Status
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "ProtocolError",
     "SpaceError",
     "StateError",
+    "StateTooLargeError",
     "StoreError",
     "SuiteError",
     "TrackError",

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from suite.protocol.errors import ProtocolError, SpaceError, StateError, SuiteError
+from suite.protocol.errors import ProtocolError, SpaceError, StateError, StateTooLargeError, SuiteError
 from suite.protocol.files import (
-    StateSummary,
     npy_header,
     read_array,
     read_state,
-    summarise_state,
     write_array,
     write_state,
 )
@@ -47,6 +45,7 @@ from suite.protocol.messages import (
     StageNote,
 )
 from suite.protocol.space import Choice, Int, LogUniform, Point, Space, Uniform
+from suite.protocol.summary import StateSummary, summarise_state
 from suite.protocol.version import PROTOCOL_VERSION
 
 __all__ = [
@@ -92,6 +91,7 @@ __all__ = [
     "StageNote",
     "StateError",
     "StateSummary",
+    "StateTooLargeError",
     "SuiteError",
     "Uniform",
     "decode",

@@ -42,3 +42,9 @@ class StateError(SuiteError):
 
     code = "state"
     exit_code = 5
+
+
+class StateTooLargeError(StateError):
+    """There is no room for a state where it must be written."""
+
+    code = "state_too_large"

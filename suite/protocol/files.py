@@ -5,17 +5,19 @@ A state directory holds `state.json` (the skeleton), `arrays.safetensors` and `t
 
 from __future__ import annotations
 
+import errno
 import io
 import json
-import struct
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from suite.protocol.errors import ProtocolError, StateError
-from suite.protocol.limits import MAX_STATE_FILES, MAX_STATE_HEADER_BYTES
+from suite.protocol.errors import ProtocolError, StateError, StateTooLargeError
+from suite.protocol.limits import MAX_SKELETON_BYTES, MAX_TENSOR_HEADER_BYTES
 from suite.protocol.state import Tree, join, split
 
 SKELETON = "state.json"
@@ -24,29 +26,64 @@ TENSORS = "tensors.safetensors"
 
 
 def write_state(tree: Tree, directory: Path) -> None:
-    """Write `tree` into `directory` (which must exist). Raises StateError naming a leaf that may not be carried."""
+    """Write `tree` into `directory` (which must exist).
+
+    Raises StateError naming a leaf that may not be carried, StateTooLargeError when there is no room for the files.
+    """
     parts = split(tree)
     text = json.dumps({"state": parts.skeleton}, separators=(",", ":"), allow_nan=False)
-    if len(text) > MAX_STATE_HEADER_BYTES:
+    if len(text) > MAX_SKELETON_BYTES:
         raise StateError(
-            f"The state's scalars and structure take {len(text)} bytes of JSON; the limit is {MAX_STATE_HEADER_BYTES}.",
+            f"The state's scalars and structure take {len(text)} bytes of JSON; the limit is {MAX_SKELETON_BYTES}.",
             "Put long lists of numbers into arrays.",
         )
-    if parts.arrays:
-        from safetensors.numpy import save_file
+    with _room():
+        if parts.arrays:
+            from safetensors.numpy import save_file
 
-        save_file(parts.arrays, directory / ARRAYS)
-    if parts.tensors:
-        from safetensors.torch import save_file as save_tensors
+            save_file(parts.arrays, directory / ARRAYS)
+            _check_header(directory / ARRAYS)
+        if parts.tensors:
+            from safetensors.torch import save_file as save_tensors
 
-        save_tensors(parts.tensors, directory / TENSORS)
-    (directory / SKELETON).write_text(text, encoding="utf-8")
+            save_tensors(parts.tensors, directory / TENSORS)
+            _check_header(directory / TENSORS)
+        (directory / SKELETON).write_text(text, encoding="utf-8")
+
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    """Tell a state that outgrows its place from other failures; safetensors keeps the errno in its message only."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        is_full = getattr(error, "errno", None) in _FULL or any(f"(os error {n})" in str(error) for n in _FULL)
+        if not is_full:
+            raise
+        raise StateTooLargeError(f"The state does not fit: {error}.", "Store less from task to task.") from error
+
+
+def _check_header(file: Path) -> None:
+    with file.open("rb") as stream:
+        length = int.from_bytes(stream.read(8), "little")
+    if length > MAX_TENSOR_HEADER_BYTES:
+        raise StateError(
+            f"The names and shapes in {file.name} take {length} bytes; the limit is {MAX_TENSOR_HEADER_BYTES}.",
+            "Join small arrays into larger ones.",
+        )
 
 
 def read_state(directory: Path) -> Tree:
     """The tree in `directory`; tensors come back on the CPU. Raises StateError if its files are malformed."""
+    from safetensors import SafetensorError
+
     try:
-        skeleton = json.loads((directory / SKELETON).read_text(encoding="utf-8"))["state"]
+        skeleton = _read_skeleton(directory / SKELETON)
         arrays, tensors = {}, {}
         if (directory / ARRAYS).exists():
             from safetensors.numpy import load_file
@@ -56,77 +93,15 @@ def read_state(directory: Path) -> Tree:
             from safetensors.torch import load_file as load_tensors
 
             tensors = load_tensors(directory / TENSORS)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return join(skeleton, arrays, tensors)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, SafetensorError) as error:
         raise StateError(f"The state cannot be read: {error}.") from error
-    return join(skeleton, arrays, tensors)
 
 
-@dataclass(frozen=True)
-class StateSummary:
-    """What a state holds, counted from its files without loading them."""
-
-    files: int
-    bytes: int
-    elements: int
-    """Numbers in its arrays and tensors."""
-
-
-def summarise_state(directory: Path) -> StateSummary:
-    """Count a state that a container wrote. Raises StateError for files that a state may not have.
-
-    Reads only bounded headers, so it is safe on hostile files once they lie on the host.
-    """
-    files = sorted(directory.iterdir())
-    if len(files) > MAX_STATE_FILES:
-        raise StateError(f"The state has {len(files)} files; the limit is {MAX_STATE_FILES}.")
-    elements = 0
-    for file in files:
-        if file.is_symlink() or not file.is_file():
-            raise StateError(f"The state holds {file.name!r}, which is not a regular file.")
-        if file.suffix == ".safetensors":
-            elements += _count_elements(file)
-        elif file.name != SKELETON:
-            raise StateError(f"The state holds {file.name!r}.", f"Only {SKELETON} and *.safetensors are carried.")
-    if not (directory / SKELETON).exists():
-        raise StateError(f"The state has no {SKELETON}.")
-    if (directory / SKELETON).stat().st_size > MAX_STATE_HEADER_BYTES:
-        raise StateError(f"{SKELETON} exceeds {MAX_STATE_HEADER_BYTES} bytes.")
-    return StateSummary(len(files), sum(f.stat().st_size for f in files), elements)
-
-
-_ITEM_BYTES = {
-    "BOOL": 1, "U8": 1, "I8": 1, "F8_E4M3": 1, "F8_E5M2": 1, "U16": 2, "I16": 2, "F16": 2, "BF16": 2,
-    "U32": 4, "I32": 4, "F32": 4, "U64": 8, "I64": 8, "F64": 8,
-}  # fmt: skip
-
-
-def _count_elements(file: Path) -> int:
-    """Numbers in a safetensors file whose header must account for every byte: no hidden tail, no overlap."""
-    size = file.stat().st_size
-    with file.open("rb") as stream:
-        head = stream.read(8)
-        length = struct.unpack("<Q", head)[0] if len(head) == 8 else -1
-        if not 0 < length <= min(MAX_STATE_HEADER_BYTES, size - 8):
-            raise StateError(f"{file.name} has a malformed header.")
-        raw = stream.read(length)
-    try:
-        header = json.loads(raw)
-        entries = [entry for name, entry in header.items() if name != "__metadata__"]
-        spans = sorted(
-            (*map(int, e["data_offsets"]), _ITEM_BYTES[e["dtype"]], prod(map(int, e["shape"]))) for e in entries
-        )
-        if any(int(d) < 0 for e in entries for d in e["shape"]):
-            raise StateError(f"{file.name} has a negative dimension.")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise StateError(f"{file.name} has a malformed header.") from error
-    position = 0
-    for start, end, item_bytes, count in spans:
-        if start != position or end - start != item_bytes * count:
-            raise StateError(f"{file.name} has a header that does not account for its bytes.")
-        position = end
-    if position != size - 8 - length:
-        raise StateError(f"{file.name} has {size - 8 - length - position} bytes that its header does not name.")
-    return sum(count for *_, count in spans)
+def _read_skeleton(file: Path) -> Any:
+    if file.stat().st_size > MAX_SKELETON_BYTES:
+        raise StateError(f"{file.name} exceeds {MAX_SKELETON_BYTES} bytes.")
+    return json.loads(file.read_text(encoding="utf-8"))["state"]
 
 
 def npy_header(dtype: str, shape: tuple[int, ...]) -> bytes:

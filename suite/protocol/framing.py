@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any
 
 from pydantic import BaseModel
@@ -12,7 +14,10 @@ from pydantic import BaseModel
 from suite.protocol.errors import ProtocolError
 from suite.protocol.limits import MAX_DEPTH, MAX_DIGITS, MAX_FRAME_BYTES
 
-_STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[\]{}]|\d{%d,}' % (MAX_DIGITS + 1), re.DOTALL)
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)  # possessive: no memory for a way back
+_LONG_NUMBER = re.compile(rb"\d{%d}" % (MAX_DIGITS + 1))
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 
 
 def encode(message: BaseModel) -> bytes:
@@ -27,7 +32,9 @@ def decode(line: bytes) -> dict[str, Any]:
     """One line as a JSON object. Raises ProtocolError for anything else, before building deep or huge values."""
     _check_structure(line)
     try:
-        value = json.loads(line.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_unique_keys)
+        value = json.loads(
+            line.decode("utf-8"), parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_unique_keys
+        )
     except UnicodeDecodeError as error:
         raise ProtocolError("A message is not UTF-8.") from error
     except (ValueError, RecursionError) as error:
@@ -67,19 +74,19 @@ class LineReader:
 
 def _check_structure(line: bytes) -> None:
     """Bound nesting and number length first: json's own recursion and int parsing can be made slow."""
-    depth = 0
-    for match in _STRUCTURE.finditer(line):
-        token = match.group()
-        if token[:1] == b'"':
-            continue
-        if token in (b"[", b"{"):
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise ProtocolError(f"A message is nested deeper than {MAX_DEPTH} levels.")
-        elif token in (b"]", b"}"):
-            depth -= 1
-        else:
-            raise ProtocolError(f"A number has more than {MAX_DIGITS} digits.")
+    bare = _STRING.sub(b'"', line)
+    if _LONG_NUMBER.search(bare):
+        raise ProtocolError(f"A number has more than {MAX_DIGITS} digits.")
+    brackets = bare.translate(None, _NOT_BRACKETS)
+    if max(accumulate(map(_STEPS.__getitem__, brackets)), default=0) > MAX_DEPTH:
+        raise ProtocolError(f"A message is nested deeper than {MAX_DEPTH} levels.")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"{text[:20]} is too large")
+    return value
 
 
 def _no_constant(name: str) -> Any:

@@ -7,9 +7,17 @@ numbered per trial in order of arrival: 0 .. seen - 1.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    TypeAdapter,
+    model_serializer,
+    model_validator,
+)
 
 from suite.protocol.limits import MAX_CLASSES, MAX_METRICS, MAX_NAME, MAX_TEXT
 from suite.protocol.space import Point, Space
@@ -314,10 +322,27 @@ class RpcError(_FromLearner):
 class Response(_FromLearner):
     """An answer: exactly one of `result` and `error`. The result is checked against RESULTS by the asker."""
 
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, json_schema_extra={"oneOf": [{"required": ["result"]}, {"required": ["error"]}]}
+    )
+
     jsonrpc: Literal["2.0"] = "2.0"
     id: Annotated[int, Field(strict=True)] | None
+    """That of the request; null when the request could not be read."""
     result: dict[str, Any] | None = None
     error: RpcError | None = None
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if (self.result is None) == (self.error is None) or len({"result", "error"} & self.model_fields_set) != 1:
+            raise ValueError("an answer must have either a result or an error")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _with_id(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """`encode` leaves out what is None, but JSON-RPC wants `id` even when it is null."""
+        rest: dict[str, Any] = handler(self)
+        return {"jsonrpc": self.jsonrpc, "id": self.id} | rest
 
 
 class Code:
@@ -332,3 +357,4 @@ class Code:
     OUT_OF_MEMORY = -32002
     STATE_REFUSED = -32003
     OUTPUT_REFUSED = -32004
+    STATE_TOO_LARGE = -32005

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from suite.protocol import messages
@@ -24,7 +25,7 @@ _NOTES = (messages.ProgressNote, messages.StageNote)
 
 def protocol_schema() -> dict[str, Any]:
     """Definitions of all messages; per method, which request is answered by which result."""
-    models = [*_REQUESTS, *_NOTES, messages.Response, *messages.RESULTS.values()]
+    models: list[type[BaseModel]] = [*_REQUESTS, *_NOTES, messages.Response, *messages.RESULTS.values()]
     _, definitions = models_json_schema([(m, "validation") for m in models], ref_template="#/$defs/{model}")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

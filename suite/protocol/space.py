@@ -30,7 +30,7 @@ class _Dimension(BaseModel):
     when: Condition = Field(default_factory=dict)
 
     def applies(self, point: Mapping[str, Value]) -> bool:
-        return all(any(same(point.get(name), v) for v in values) for name, values in self.when.items())
+        return all(name in point and any(same(point[name], v) for v in values) for name, values in self.when.items())
 
 
 class Choice(_Dimension):
@@ -40,7 +40,9 @@ class Choice(_Dimension):
     values: list[Value] = Field(min_length=1, max_length=MAX_CHOICES)
 
     def __init__(self, values: Sequence[Value] | None = None, /, **data: Any) -> None:
-        super().__init__(**(data if values is None else {"values": list(values), **data}))
+        if values is not None:  # a lone string is a sequence too, but hardly meant as a list of letters
+            data["values"] = values if isinstance(values, str) else list(values)
+        super().__init__(**data)
 
     def at(self, u: float) -> Value:
         return self.values[int(u * len(self.values))]
@@ -60,6 +62,8 @@ class _Interval(_Dimension):
     def _ordered(self) -> Self:
         if self.low > self.high:
             raise ValueError(f"low {self.low} is above high {self.high}")
+        if not math.isfinite(self.high - self.low):
+            raise ValueError(f"from {self.low} to {self.high} is too far for a floating-point number")
         return self
 
     def holds(self, value: Value) -> bool:
@@ -141,7 +145,7 @@ class Space(RootModel[dict[HyperparameterName, Dimension]]):
         """Raise SpaceError unless `point` has exactly the hyperparameters that apply, each inside its range."""
         problems = self._misfits(point)
         for name, dimension in self.root.items():
-            if name in point and dimension.applies(point) and not dimension.holds(point[name]):
+            if name in point and not dimension.holds(point[name]):
                 problems.append(f"{name} = {point[name]!r} lies outside its range")
         if problems:
             raise SpaceError(f"Not a point of the space: {'; '.join(problems)}.", "Compare with `suite check`.")
@@ -154,8 +158,8 @@ class Space(RootModel[dict[HyperparameterName, Dimension]]):
     def _misfits(self, point: Mapping[str, Value]) -> list[str]:
         problems = [f"{name} is not a hyperparameter" for name in point if name not in self.root]
         for name, dimension in self.root.items():
-            if name not in point and dimension.applies(point):
-                problems.append(f"{name} is missing")
+            if (name in point) != dimension.applies(point):
+                problems.append(f"{name} does not apply here" if name in point else f"{name} is missing")
         return problems
 
     def replaced(self, overrides: Mapping[str, Dimension]) -> Space:

@@ -22,8 +22,12 @@ if TYPE_CHECKING:
 Tree: TypeAlias = Any
 """A state tree; its leaves are checked by `split`, not by the type system."""
 
-_KINDS = "biuf"
+_ARRAYS = frozenset(
+    ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"]
+)
+_TENSORS = _ARRAYS | {"bfloat16", "float8_e4m3fn", "float8_e5m2"}
 _LEVELS = 4 * MAX_DEPTH
+_MAX_INT_BITS = 1024
 
 
 class Split:
@@ -50,7 +54,7 @@ def _encode(value: Tree, path: str, out: Split, level: int) -> Any:
     if isinstance(value, np.generic | np.ndarray):
         return _encode_array(value, path, out)
     if isinstance(value, int):
-        return value if -(2**63) <= value < 2**64 else {"$int": str(value)[:400]}
+        return value if _is_plain(value) else {"$int": str(_bounded(value, path))}
     if isinstance(value, float):
         return value if math.isfinite(value) else {"$float": str(value)}
     if isinstance(value, dict):
@@ -59,9 +63,7 @@ def _encode(value: Tree, path: str, out: Split, level: int) -> Any:
         items = [_encode(v, f"{path}[{i}]", out, level + 1) for i, v in enumerate(value)]
         return items if isinstance(value, list) else {"$tuple": items}
     if _is_tensor(value):
-        key = f"t{len(out.tensors)}"
-        out.tensors[key] = value.detach().clone().contiguous()
-        return {"$tensor": key}
+        return _encode_tensor(value, path, out)
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     raise StateError(
         f"{path} is a {kind}, which a state cannot carry.",
@@ -70,21 +72,47 @@ def _encode(value: Tree, path: str, out: Split, level: int) -> Any:
 
 
 def _encode_array(value: np.generic | np.ndarray, path: str, out: Split) -> Any:
-    if value.dtype.kind not in _KINDS:
+    native = value.dtype.newbyteorder("=")
+    if native.name not in _ARRAYS or isinstance(value, np.ma.MaskedArray):
+        kind = "a masked array" if isinstance(value, np.ma.MaskedArray) else f"an array of dtype {value.dtype}"
         raise StateError(
-            f"{path} is an array of dtype {value.dtype}, which a state cannot carry.",
-            "Use booleans, integers or floats.",
+            f"{path} is {kind}, which a state cannot carry.", "Use booleans, integers or floats of at most 64 bits."
         )
     key = f"a{len(out.arrays)}"
     # A copy in native byte order and C order: the state must not change when the learner goes on.
-    out.arrays[key] = np.array(value, dtype=value.dtype.newbyteorder("="), order="C", copy=True)
+    out.arrays[key] = np.array(value, dtype=native, order="C", copy=True)
     return {"$array" if isinstance(value, np.ndarray) else "$scalar": key}
 
 
+def _encode_tensor(value: torch.Tensor, path: str, out: Split) -> Any:
+    torch_module = sys.modules["torch"]
+    dtype = str(value.dtype).removeprefix("torch.")
+    if dtype not in _TENSORS or value.layout != torch_module.strided or value.is_meta:
+        kind = "meta" if value.is_meta else f"{str(value.layout).removeprefix('torch.')} {dtype}"
+        raise StateError(
+            f"{path} is a {kind} tensor, which a state cannot carry.",
+            "Use dense tensors of booleans, integers or real floats.",
+        )
+    key = f"t{len(out.tensors)}"
+    # One copy, straight to host memory: a second one on the device could be the one too many.
+    out.tensors[key] = torch_module.empty(value.shape, dtype=value.dtype, device="cpu").copy_(value.detach())
+    return {"$tensor": key}
+
+
+def _is_plain(value: int) -> bool:
+    return -(2**63) <= value < 2**64
+
+
+def _bounded(value: int, path: str) -> int:
+    if value.bit_length() > _MAX_INT_BITS:
+        raise StateError(f"{path} is an integer of more than {_MAX_INT_BITS} bits.", "Use an array.")
+    return value
+
+
 def _key(key: Any, path: str) -> Any:
-    if isinstance(key, str | int) and not isinstance(key, bool):
+    if isinstance(key, str) or (isinstance(key, int) and not isinstance(key, bool) and _is_plain(key)):
         return key
-    raise StateError(f"{path} has a key of type {type(key).__name__}.", "Use strings or integers as keys.")
+    raise StateError(f"{path} has a key of type {type(key).__name__}.", "Use strings or 64-bit integers as keys.")
 
 
 def _is_tensor(value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -105,8 +106,9 @@ class Learner(ABC):
         return LearnResult(stored_parameters=count, trainable_parameters=count)
 
     def progress(self, epoch: int | None = None, epochs: int | None = None, note: str = "", **metrics: float) -> None:
-        """Tell the user how far `learn` is."""
-        params = {"epoch": epoch, "epochs": epochs, "note": note[:200], "metrics": metrics}
+        """Tell the user how far `learn` is; call it as often as you like. Metrics that are not finite are left out."""
+        finite = {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
+        params = {"epoch": epoch, "epochs": epochs, "note": note[:200], "metrics": finite}
         self.context.notify("progress", {k: v for k, v in params.items() if v is not None})
 
     def stage(self, stage: Stage) -> None:

@@ -15,7 +15,7 @@ def call_seed(learner_seed: int, task: int, call: str) -> int:
 
 
 def reseed(seed: int) -> None:
-    """Seed Python, numpy and, if it is loaded, PyTorch."""
+    """Seed Python, numpy and, if it is loaded, PyTorch (so import it with your module, not inside a method)."""
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002  (authors may use the legacy generator)
     if (torch := sys.modules.get("torch")) is not None:

@@ -7,7 +7,9 @@ import importlib.util
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
+from inspect import isabstract
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,6 +18,9 @@ from suite.protocol.framing import LineReader, decode, encode
 from suite.protocol.messages import NOTE, Code, Response, RpcError
 from suite.sdk.learner import Learner
 from suite.sdk.session import Session
+
+_PROGRESS_SECONDS = 0.05
+"""Progress that comes faster than this is not sent: the harness refuses a flood, and nobody can read it."""
 
 
 def take_over_stdio() -> tuple[BinaryIO, BinaryIO]:
@@ -32,6 +37,7 @@ def take_over_stdio() -> tuple[BinaryIO, BinaryIO]:
 def serve(load: Callable[[], type[Learner]], requests: BinaryIO, answers: BinaryIO) -> None:
     """Answer requests until `shutdown` or the end of the stream. `load` gives the learner class, once."""
     lock = threading.Lock()
+    last_progress = -_PROGRESS_SECONDS
 
     def send(line: bytes) -> None:
         with lock:
@@ -40,23 +46,33 @@ def serve(load: Callable[[], type[Learner]], requests: BinaryIO, answers: Binary
                 rest = rest[answers.write(rest) or 0 :]
 
     def notify(method: str, params: dict[str, Any]) -> None:
+        nonlocal last_progress
         note = NOTE.validate_python({"jsonrpc": "2.0", "method": method, "params": params})
+        if method == "progress":
+            if time.monotonic() - last_progress < _PROGRESS_SECONDS:
+                return
+            last_progress = time.monotonic()
         send(encode(note))
 
     session = Session(load(), notify)
     reader = LineReader()
     while data := requests.read(1 << 16):
         for line in reader.feed(data):
-            send(encode(_answer(session, line)))
+            send(_answer(session, line))
             if session.is_over:
                 return
 
 
-def _answer(session: Session, line: bytes) -> Response:
+def _answer(session: Session, line: bytes) -> bytes:
     try:
-        return session.handle(decode(line))
+        message = decode(line)
     except ProtocolError as error:
-        return Response(id=None, error=RpcError(code=Code.PARSE, message=str(error)))
+        return encode(Response(id=None, error=RpcError(code=Code.PARSE, message=str(error))))
+    response = session.handle(message)
+    try:
+        return encode(response)
+    except ProtocolError as error:  # an answer that is too long
+        return encode(Response(id=response.id, error=RpcError(code=Code.OUTPUT_REFUSED, message=str(error))))
 
 
 def main(learner_class: type[Learner]) -> None:
@@ -71,20 +87,22 @@ def load_class(target: str) -> type[Learner]:
         raise ProtocolError(f"{target!r} does not name a learner.", "Write module:Class or file.py:Class.")
     try:
         module = _load_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
-    except (ModuleNotFoundError, FileNotFoundError) as error:
-        if getattr(error, "name", where) not in (None, where):
-            raise
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{where}.".startswith(f"{error.name}."):
+            raise  # it is there, and imports something that is not
         raise ProtocolError(f"There is no module {where!r}.", "Run from the folder that holds it.") from error
     found = getattr(module, name, None)
     if not (isinstance(found, type) and issubclass(found, Learner)):
         raise ProtocolError(f"{where!r} has no class {name!r} derived from suite.sdk.Learner.")
+    if isabstract(found):
+        raise ProtocolError(f"{name!r} does not write {', '.join(sorted(found.__abstractmethods__))}.")
     return found
 
 
 def _load_file(path: Path) -> Any:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise FileNotFoundError(path)
+        raise ProtocolError(f"There is no file {str(path)!r}.", "Give its path as seen from here.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)

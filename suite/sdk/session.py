@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
-from suite.protocol.errors import ProtocolError, StateError
+from suite.protocol.errors import StateError, StateTooLargeError
 from suite.protocol.files import read_state, write_array, write_state
 from suite.protocol.limits import MAX_TEXT
 from suite.protocol.messages import (
@@ -62,32 +62,35 @@ class Session:
 
     def handle(self, message: dict[str, Any]) -> Response:
         """Answer one decoded request; never raises for what the author's code does."""
-        request_id = message.get("id") if isinstance(message.get("id"), int) else None
+        request_id = message.get("id") if _is_id(message.get("id")) else None
         try:
-            result = self._dispatch(message)
+            return Response(id=request_id, result=self._dispatch(message).model_dump(mode="json"))
         except RefusedError as error:
             return self._error(request_id, error.code, str(error))
         except DivergedError as error:
             return self._error(request_id, Code.DIVERGED, str(error) or "training diverged")
+        except StateTooLargeError as error:
+            return self._error(request_id, Code.STATE_TOO_LARGE, str(error))
         except StateError as error:
             return self._error(request_id, Code.STATE_REFUSED, str(error))
         except MemoryError:
             return self._error(request_id, Code.OUT_OF_MEMORY, "out of memory")
-        except Exception as error:  # noqa: BLE001  (the author's code may raise anything; the harness must hear of it)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  (the author's code may raise anything, or exit)
             traceback.print_exc(file=sys.stderr)
-            code = Code.OUT_OF_MEMORY if type(error).__name__ == "OutOfMemoryError" else Code.CRASHED
+            code = Code.OUT_OF_MEMORY if _is_out_of_memory(error) else Code.CRASHED
             return self._error(request_id, code, f"{type(error).__name__}: {error}")
-        return Response(id=request_id, result=result.model_dump(mode="json"))
 
     @staticmethod
     def _error(request_id: int | None, code: int, message: str) -> Response:
-        return Response(id=request_id, error=RpcError(code=code, message=message[:MAX_TEXT]))
+        text = message[:MAX_TEXT].encode("utf-8", "replace").decode()  # a file name may hold lone surrogates
+        return Response(id=request_id, error=RpcError(code=code, message=text))
 
     def _dispatch(self, message: dict[str, Any]) -> BaseModel:
-        if message.get("jsonrpc") != "2.0" or not isinstance(message.get("id"), int):
-            raise RefusedError(Code.INVALID_REQUEST, "not a JSON-RPC 2.0 request with an integer id")
-        if message.get("method") not in RESULTS:
-            raise RefusedError(Code.METHOD_NOT_FOUND, f"unknown method {str(message.get('method'))[:80]!r}")
+        method = message.get("method")
+        if message.get("jsonrpc") != "2.0" or not _is_id(message.get("id")) or not isinstance(method, str):
+            raise RefusedError(Code.INVALID_REQUEST, "not a JSON-RPC 2.0 request with an integer id and a method")
+        if method not in RESULTS:
+            raise RefusedError(Code.METHOD_NOT_FOUND, f"unknown method {method[:80]!r}")
         try:
             params = REQUEST.validate_python(message).params
         except ValidationError as error:
@@ -118,10 +121,11 @@ class Session:
         return SetupResult()
 
     def _ready(self, task: int, call: str, state: str | None) -> Learner:
-        """The learner, carrying `state`, reseeded for the call."""
+        """The learner, carrying `state`, reseeded for the call (and for loading, which may draw too)."""
         if self._learner is None or self._setup is None:
             raise RefusedError(Code.INVALID_REQUEST, f"{call} before setup")
         if state is not None:
+            reseed(call_seed(self._setup.learner_seed, task, "load"))
             self._learner.load_state_dict(read_state(Path(state)))
         reseed(call_seed(self._setup.learner_seed, task, call))
         return self._learner
@@ -144,17 +148,24 @@ class Session:
 
     def _embed(self, params: EmbedParams) -> EmbedResult:
         learner = self._ready(params.task, "embed", params.state)
-        features = np.asarray(_optional(learner, "embed")(_load_items(params)))
-        dimension = features.shape[-1] if features.ndim == 2 else 0
-        _write(features, (params.count, dimension), Path(params.out) / "features.npy")
-        return EmbedResult(dimension=dimension)
+        features = _matrix(_optional(learner, "embed")(_load_items(params)), "features [N, D]")
+        _write(features, (params.count, features.shape[1]), Path(params.out) / "features.npy")
+        return EmbedResult(dimension=features.shape[1])
 
     def _classifier(self, params: ClassifierParams) -> ClassifierResult:
         learner = self._ready(params.task, "classifier", params.state)
-        weights = np.asarray(_optional(learner, "classifier")())
-        dimension = weights.shape[0] if weights.ndim == 2 else 0
-        _write(weights, (dimension, params.classes), Path(params.out) / "weights.npy")
-        return ClassifierResult(dimension=dimension)
+        weights = _matrix(_optional(learner, "classifier")(), "weights [D, classes seen]")
+        _write(weights, (weights.shape[0], params.classes), Path(params.out) / "weights.npy")
+        return ClassifierResult(dimension=weights.shape[0])
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    """PyTorch has a class for the GPU's memory, and for the CPU's only a message."""
+    return type(error).__name__ == "OutOfMemoryError" or "DefaultCPUAllocator: can't allocate" in str(error)
 
 
 def _optional(learner: Learner, name: str) -> Callable[..., Any]:
@@ -167,11 +178,12 @@ def _optional(learner: Learner, name: str) -> Callable[..., Any]:
 def load_classes(directory: Path, classes: list[int]) -> tuple[np.ndarray, np.ndarray]:
     """Images uint8 [N, H, W, C] and labels int64 [N] of a task directory, class by class."""
     try:
-        parts = [np.load(directory / f"{c:05d}.npy", allow_pickle=False) for c in classes]
+        # Mapped, so that joining them does not hold the images twice.
+        parts = [np.load(directory / f"{c:05d}.npy", allow_pickle=False, mmap_mode="r") for c in classes]
+        images = np.concatenate(parts)
     except (OSError, ValueError) as error:
         raise RefusedError(Code.INVALID_PARAMS, f"the task's data cannot be read: {error}") from error
-    labels = np.repeat(np.asarray(classes, dtype=np.int64), [len(p) for p in parts])
-    return (parts[0] if len(parts) == 1 else np.concatenate(parts)), labels
+    return images, np.repeat(np.asarray(classes, dtype=np.int64), [len(p) for p in parts])
 
 
 def _load_items(params: PredictParams) -> np.ndarray:
@@ -182,6 +194,13 @@ def _load_items(params: PredictParams) -> np.ndarray:
     return items
 
 
+def _matrix(array: Any, what: str) -> np.ndarray:
+    values = np.asarray(array)
+    if values.ndim != 2 or values.shape[0] == 0 or values.shape[1] == 0:
+        raise RefusedError(Code.OUTPUT_REFUSED, f"expected {what}, got an array of shape {list(values.shape)}")
+    return values
+
+
 def _write(array: Any, shape: tuple[int, ...], path: Path) -> None:
     """Write an output, refusing early, in the author's terms, what the harness would refuse."""
     values = np.asarray(array)
@@ -190,12 +209,11 @@ def _write(array: Any, shape: tuple[int, ...], path: Path) -> None:
             Code.OUTPUT_REFUSED,
             f"{path.stem} must be numbers of shape {list(shape)}, got {values.dtype} {list(values.shape)}",
         )
+    with np.errstate(over="ignore"):
+        values = values.astype(np.float32)
     if not np.isfinite(values).all():
-        raise DivergedError(f"{path.stem} holds NaN or infinite values")
-    try:
-        write_array(values, path)
-    except OSError as error:
-        raise ProtocolError(f"{path.name} cannot be written: {error}.") from error
+        raise DivergedError(f"{path.stem} holds values that are NaN, infinite or beyond float32")
+    write_array(values, path)
 
 
 __all__ = ["Manifest", "RefusedError", "Session", "load_classes"]

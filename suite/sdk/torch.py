@@ -38,6 +38,7 @@ class TorchLearner(Learner):
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
         self.device = torch.device(context.setup.device)
         self.seen = 0
+        self.steps: list[int] = []
 
     @abstractmethod
     def grow(self, seen: int) -> None:
@@ -53,12 +54,12 @@ class TorchLearner(Learner):
         before, after = self.seen, max(self.seen, max(classes) + 1)
         if after > before:
             self.grow(after)
-            self.steps = [*getattr(self, "steps", []), after]
+            self.steps = [*self.steps, after]
         self.seen = after
         return before
 
     def state_dict(self) -> dict[str, Any]:
-        state: dict[str, Any] = {"steps": list(getattr(self, "steps", [])), "network": self.network.state_dict()}
+        state: dict[str, Any] = {"steps": list(self.steps), "network": self.network.state_dict()}
         for name in self.carried:
             value = getattr(self, name)
             state[name] = value.state_dict() if isinstance(value, Carried) else value
@@ -73,13 +74,15 @@ class TorchLearner(Learner):
         self.network.load_state_dict(state["network"])
         for name in self.carried:
             value = getattr(self, name, None)
-            if isinstance(value, Carried):
+            if isinstance(value, Carried) and state[name] is not None:
                 value.load_state_dict(state[name])
             else:
                 setattr(self, name, state[name])
 
     def report(self) -> LearnResult:
-        parameters = list(self.network.parameters())
+        """Counts the network and every module in `carried`: a frozen copy that is kept is stored, too."""
+        modules = [self.network, *(m for name in self.carried if isinstance(m := getattr(self, name), nn.Module))]
+        parameters = [p for module in modules for p in module.parameters()]
         return LearnResult(
             stored_parameters=sum(p.numel() for p in parameters),
             trainable_parameters=sum(p.numel() for p in parameters if p.requires_grad),

@@ -50,7 +50,9 @@ class Counter:
         return self._pool.pop()
 
     def below(self, bound: int) -> int:
-        """Uniform in [0, bound), without modulo bias (rejection)."""
+        """Uniform in [0, bound), without modulo bias (rejection); bound in 1 .. 2**64."""
+        if not 0 < bound <= 1 << 64:
+            raise ValueError(f"bound {bound} is not in 1 .. 2**64")
         limit = (1 << 64) - (1 << 64) % bound
         while (value := self._next64()) >= limit:
             continue

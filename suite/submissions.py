@@ -54,12 +54,12 @@ def read_submission(path: Path) -> Submission:
         raise ManifestError(f"{path} cannot be read.", "Give the path of a TOML file.") from error
     try:
         submission = Submission.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise ManifestError(f"{path} is not TOML: {error}.", "Mend the line that it names.") from error
     except ValidationError as error:
         first = error.errors(include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
         raise ManifestError(f"{path}: {where}: {first['msg']}.", "Compare with a shipped manifest.") from error
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError, and what tomllib lets through
+        raise ManifestError(f"{path} is not TOML: {error}.", "Mend the line that it names.") from error
     if submission.slug != path.stem:
         raise ManifestError(f"{path} has the slug {submission.slug!r}.", f"Call the file {submission.slug}.toml.")
     return submission

@@ -16,7 +16,8 @@ R = TypeVar("R")
 def run_jobs(jobs: Sequence[J], slots: Sequence[Slot], work: Callable[[J, Slot], R]) -> Iterator[tuple[J, R]]:
     """Yield (job, result) as jobs end. With one slot, jobs run in order in this thread.
 
-    The first exception stops the hand-out of further jobs; it is raised once the running ones have ended.
+    The first exception stops the hand-out of further jobs; it is raised once the running ones have ended and their
+    results were yielded.
     """
     if len(slots) == 1:
         for job in jobs:
@@ -36,13 +37,18 @@ def run_jobs(jobs: Sequence[J], slots: Sequence[Slot], work: Callable[[J, Slot],
     waiting = list(reversed(jobs))
     with ThreadPoolExecutor(len(slots)) as pool:
         running: dict[Future[R], J] = {}
+        failure: BaseException | None = None
         while waiting or running:
             while waiting and len(running) < len(slots):
                 job = waiting.pop()
                 running[pool.submit(place, job)] = job
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
-                job = running.pop(future)
-                if future.exception() is not None:
+                job, error = running.pop(future), future.exception()
+                if error is None:
+                    yield job, future.result()
+                else:
+                    failure = failure or error
                     waiting.clear()
-                yield job, future.result()
+    if failure is not None:
+        raise failure

@@ -26,6 +26,8 @@ def plan_slots(count: int, cpus_per_slot: int, cpus: Sequence[int], gpus: Sequen
 
     CPUs that no slot takes are dealt out as spare CPUs. Raises UsageError when the machine is too small.
     """
+    if count < 1 or cpus_per_slot < 1:
+        raise UsageError(f"{count} slot(s) of {cpus_per_slot} CPU(s) run nothing.", "Ask for at least one of each.")
     if count * cpus_per_slot > len(cpus):
         raise UsageError(
             f"{count} slot(s) of {cpus_per_slot} CPU(s) do not fit on {len(cpus)} CPU(s).",

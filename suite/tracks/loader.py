@@ -25,7 +25,10 @@ def load_track(name: str) -> Track:
         path = Path(name)
         if not path.is_file():
             raise TrackError(f"There is no track file {name!r}.", "Give the path of a TOML file, or a name.")
-        return parse_track(path.read_text(encoding="utf-8"), name)
+        try:
+            return parse_track(path.read_text(encoding="utf-8"), name)
+        except (OSError, UnicodeDecodeError) as error:
+            raise TrackError(f"{name!r} cannot be read: {error}.", "Give the path of a TOML file.") from error
     if name not in track_names():
         close = difflib.get_close_matches(name, track_names(), n=1)
         hint = f"Did you mean {close[0]!r}? " if close else ""
@@ -38,11 +41,11 @@ def parse_track(text: str, source: str) -> Track:
     """A track from TOML text; `source` names it in errors."""
     try:
         return Track.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise TrackError(f"Track {source!r} is not TOML: {error}.", "Mend the line that it names.") from error
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the track"
         raise TrackError(
             f"Track {source!r} is malformed: {where}: {first['msg']}.", "`suite track schema` prints the format."
         ) from error
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError, and what tomllib lets through
+        raise TrackError(f"Track {source!r} is not TOML: {error}.", "Mend the line that it names.") from error

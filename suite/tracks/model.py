@@ -7,13 +7,14 @@ from typing import Annotated, Literal, Self, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from suite.protocol import ExemplarBudget, FirstTask
-from suite.protocol.space import Dimension
+from suite.protocol.space import Dimension, HyperparameterName
 from suite.seeds import content_hash
 
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
 DataSetName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:-]{0,99}$")]
 Similarity: TypeAlias = Literal["same", "high", "low"]
 Positive = Annotated[int, Field(gt=0)]
+Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 MIB = 1 << 20
 
 
@@ -41,12 +42,12 @@ class Evaluation(_Part):
 class Budgets(_Part):
     """What a submission may use; wall clock is the host's."""
 
-    task_seconds: float = Field(default=3600.0, gt=0)
+    task_seconds: Amount = 3600.0
     """For one `learn`."""
-    trial_seconds: float = Field(default=36_000.0, gt=0)
+    trial_seconds: Amount = 36_000.0
     """For all `learn` and `predict` of a trial together."""
-    predict_seconds: float = Field(default=1800.0, gt=0)
-    setup_seconds: float = Field(default=120.0, gt=0)
+    predict_seconds: Amount = 1800.0
+    setup_seconds: Amount = 120.0
     """For start, `describe` and `setup`, which training time does not contain."""
     state_bytes: Positive = 2048 * MIB
     scratch_bytes: Positive = 1024 * MIB
@@ -55,6 +56,25 @@ class Budgets(_Part):
     log_bytes: Positive = 64 * 1024
     cpus: Positive = 1
     pids: Positive = 256
+
+
+class ExemplarRule(ExemplarBudget):
+    """The protocol's budget as a track file writes it: what is misspelt is refused, not ignored."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    total: Annotated[int, Field(ge=0)] | None = None
+    per_class: Annotated[int, Field(ge=0)] | None = None
+
+
+class FirstTaskRule(FirstTask):
+    """The protocol's settings as a track file writes them: what is misspelt is refused, not ignored."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    epochs: Positive
+    lr: Amount
+    milestones: list[Positive]
+    lr_decay: Amount
+    weight_decay: Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class BackboneChoice(_Part):
@@ -83,9 +103,9 @@ class Track(_Part):
     """Whether learners are told the number of tasks and classes per task in advance."""
     tuning: Tuning
     evaluation: list[Evaluation] = Field(min_length=1)
-    exemplars: ExemplarBudget = Field(default_factory=ExemplarBudget)
-    first_task: FirstTask | None = None
-    space: dict[str, Dimension] = Field(default_factory=dict)
+    exemplars: ExemplarRule = Field(default_factory=ExemplarRule)
+    first_task: FirstTaskRule | None = None
+    space: dict[HyperparameterName, Dimension] = Field(default_factory=dict)
     """Ranges that replace a learner's own, by hyperparameter."""
     backbone: BackboneChoice | None = None
     budgets: Budgets = Field(default_factory=Budgets)
@@ -116,7 +136,5 @@ class Track(_Part):
 
     def scenario_for(self, data_set: str) -> str:
         """The scenario that a data set of this track is used in."""
-        for part in (self.tuning, *self.evaluation):
-            if part.data_set == data_set:
-                return part.scenario or self.scenario
-        raise KeyError(data_set)
+        own = {part.data_set: part.scenario for part in self.evaluation} | {self.tuning.data_set: self.tuning.scenario}
+        return own[data_set] or self.scenario

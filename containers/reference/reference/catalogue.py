@@ -3,11 +3,33 @@
 from __future__ import annotations
 
 SCRATCH: dict[str, str] = {
+    "afc": "reference.methods.afc:AFC",
+    "beef": "reference.methods.beef:BEEF",
+    "bic": "reference.methods.bic:BiC",
+    "der": "reference.methods.der:DER",
+    "foster": "reference.methods.foster:FOSTER",
+    "ft": "reference.methods.ft:FineTuning",
+    "ft_exemplars": "reference.methods.ft_exemplars:FineTuningExemplars",
+    "icarl": "reference.methods.icarl:ICaRL",
+    "joint": "reference.methods.joint:Joint",
+    "lucir": "reference.methods.lucir:LUCIR",
+    "lwf": "reference.methods.lwf:LwF",
+    "mas": "reference.methods.mas:MAS",
+    "mas_exemplars": "reference.methods.mas_exemplars:MASExemplars",
+    "memo": "reference.methods.memo:MEMO",
+    "podnet": "reference.methods.podnet:PODNet",
     "replay": "reference.methods.replay:Replay",
+    "ssil": "reference.methods.ssil:SSIL",
+    "wa": "reference.methods.wa:WA",
 }
 """Methods trained from scratch: ResNet-32 or ResNet-18."""
 
-PRETRAINED: dict[str, str] = {}
+PRETRAINED: dict[str, str] = {
+    "coda_prompt": "reference.pretrained.coda_prompt:CodaPrompt",
+    "dualprompt": "reference.pretrained.dualprompt:DualPrompt",
+    "l2p": "reference.pretrained.l2p:L2P",
+    "simplecil": "reference.pretrained.simplecil:SimpleCIL",
+}
 """Methods on a pretrained vision transformer."""
 
 METHODS: dict[str, str] = {**SCRATCH, **PRETRAINED}

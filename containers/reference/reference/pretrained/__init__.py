@@ -1,0 +1,1 @@
+"""Continual learners on a pretrained vision transformer, one module a method."""

@@ -1,6 +1,7 @@
 # Sourced by the set-up scripts: where the checkout is, how to talk, how to install Debian packages.
 # shellcheck shell=bash
 
+# shellcheck disable=SC2034  # for the scripts that source this
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 say() { printf '== %s\n' "$*"; }

@@ -62,7 +62,7 @@ try:
 except UsageError as error:
     print(error)
 """
-    assert "reinstall" in python(code, tmp_path)
+    assert "Reinstall" in python(code, tmp_path)
 
 
 def test_a_failed_download_leaves_nothing_and_blames_the_machine(
@@ -72,7 +72,7 @@ def test_a_failed_download_leaves_nothing_and_blames_the_machine(
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", "")
     recipe = Recipe(tmp_path, CHECKOUT / "constraints.txt", tmp_path / "wheels")
-    with pytest.raises(InfrastructureError, match="downloading wheels"):
+    with pytest.raises(InfrastructureError, match="Downloading wheels"):
         wheelhouse("numpy", recipe)
     assert list(recipe.wheels.iterdir()) == []
 

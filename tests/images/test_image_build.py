@@ -191,7 +191,7 @@ def test_an_image_that_is_not_there_is_an_image_error(client: docker.DockerClien
 
 def no_engine(monkeypatch: pytest.MonkeyPatch, call: Callable[[], object]) -> InfrastructureError:
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
-    with pytest.raises(InfrastructureError, match="no Docker engine") as unreachable:
+    with pytest.raises(InfrastructureError, match="No Docker engine") as unreachable:
         call()
     return unreachable.value
 

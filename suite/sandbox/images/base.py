@@ -114,6 +114,6 @@ def _ensure_parent() -> None:
                 client.images.pull(PARENT)
             except docker.errors.APIError as error:
                 raise ImageError(
-                    f"the image {PARENT} is not on this machine, and no registry gave it",
-                    "`make base-image` in a checkout makes a stand-in, or load it: docker save, docker load",
+                    f"The image {PARENT} is not on this machine, and no registry gave it.",
+                    "`make base-image` in a checkout makes a stand-in, or load it: docker save, docker load.",
                 ) from error

@@ -68,7 +68,7 @@ def build_with_manifest(
         manifest = describe(image_id)
         if len(manifest.encode()) > _MAX_MANIFEST_BYTES:
             raise ImageError(
-                f"the manifest is longer than {_MAX_MANIFEST_BYTES} bytes", "declare fewer values in the space"
+                f"The manifest is longer than {_MAX_MANIFEST_BYTES} bytes.", "Declare fewer values in the space."
             )
         context.seek(0)
         labels = {MANIFEST_LABEL: manifest, PROTOCOL_LABEL: PROTOCOL_VERSION}

@@ -10,6 +10,7 @@ from typing import IO, Any
 
 from suite.errors import ImageError, InfrastructureError
 from suite.sandbox.images.engine import engine
+from suite.sandbox.text import printable
 
 _LOG_LINES = 40
 _LINE_LENGTH = 500
@@ -54,7 +55,7 @@ def run_build(
             raise _failed(" ".join(_lines(str(error.explanation))), []) from error
         except docker.errors.DockerException as error:
             raise InfrastructureError(
-                f"the engine could not be asked to build: {error}", "see `suite doctor`"
+                f"The engine could not be asked to build: {error}.", "See `suite doctor`."
             ) from error
 
 
@@ -73,7 +74,7 @@ def _follow(events: Iterable[Mapping[str, Any]], on_line: OnLine | None) -> str:
         raise _failed(error, log)
     if not image_id:
         raise InfrastructureError(
-            "the engine ended a build without a result", "look at the engine's log and build again"
+            "The engine ended a build without a result.", "Look at the engine's log and build again."
         )
     return str(image_id)
 
@@ -81,16 +82,18 @@ def _follow(events: Iterable[Mapping[str, Any]], on_line: OnLine | None) -> str:
 def _lines(text: str) -> Iterator[str]:
     """The printable lines of a piece of log: what a build prints reaches a terminal, and must not steer it."""
     for line in _ESCAPE.sub("", text).splitlines():
-        if line := "".join(filter(str.isprintable, line)).rstrip():
-            yield line[:_LINE_LENGTH]
+        if shown := printable(line).rstrip():
+            yield shown[:_LINE_LENGTH]
 
 
 def _failed(reason: str, log: Iterable[str]) -> ImageError | InfrastructureError:
     reason, tail = reason.strip()[:_LINE_LENGTH], "\n".join(log)
     if "no space left on device" in reason or "no space left on device" in tail:
-        return InfrastructureError("the disk filled up during a build", "`docker system prune` frees what is unused")
+        return InfrastructureError("The disk filled up during a build.", "`docker system prune` frees what is unused.")
     if "pull access denied" in reason or "manifest unknown" in reason or "lookup " in reason:
-        remedy = "a FROM line names an image that is not on this machine: pull, build or load it first"
+        remedy = "A FROM line names an image that is not on this machine: pull, build or load it first."
     else:
-        remedy = "see the end of the build log; builds have no network, so whatever is installed must be in the context"
-    return ImageError(f"the build failed: {reason}", remedy, tail)
+        remedy = (
+            "See the end of the build log; builds have no network, so whatever is installed must be in the context."
+        )
+    return ImageError(f"The build failed: {reason}.", remedy, tail)

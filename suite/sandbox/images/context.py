@@ -36,7 +36,7 @@ def write_context(author: Path, out: IO[bytes], extra: dict[str, Path] | None = 
     from docker.utils.build import exclude_paths
 
     if not (author / "Dockerfile").is_file():
-        raise ImageError(f"there is no Dockerfile in {author}", "`suite new NAME` writes one to start from")
+        raise ImageError(f"There is no Dockerfile in {author}.", "`suite new NAME` writes one to start from.")
     ignore = author / ".dockerignore"
     own = [line.strip() for line in ignore.read_text().splitlines()] if ignore.is_file() else []
     patterns = [*(line for line in own if line and not line.startswith("#")), *_NEVER]
@@ -45,7 +45,7 @@ def write_context(author: Path, out: IO[bytes], extra: dict[str, Path] | None = 
     files = {name: author / name for name in names if name and name != ".dockerignore"}
     for name, path in (extra or {}).items():
         if (author / name).exists():
-            raise ImageError(f"{author} holds {name!r}, a name that the build needs", "rename it")
+            raise ImageError(f"{author} holds {name!r}, a name that the build needs.", "Rename it.")
         files[name] = path
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name in sorted(files):
@@ -67,4 +67,4 @@ def _add(archive: tarfile.TarFile, name: str, path: Path) -> None:
         with path.open("rb") as file:
             archive.addfile(info, file)
     else:
-        raise ImageError(f"{path} is neither a file, a folder nor a link", "remove it or name it in .dockerignore")
+        raise ImageError(f"{path} is neither a file, a folder nor a link.", "Remove it or name it in .dockerignore.")

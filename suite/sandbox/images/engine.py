@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from suite.errors import ImageError, InfrastructureError
+from suite.sandbox.text import quote
 
 if TYPE_CHECKING:
     import docker
@@ -44,8 +45,8 @@ def engine() -> Iterator[docker.DockerClient]:
 
 def _unreachable(error: Exception) -> InfrastructureError:
     return InfrastructureError(
-        f"no Docker engine answers ({error})",
-        "start it (`make engine` in a checkout) or set DOCKER_HOST; see `suite doctor`",
+        f"No Docker engine answers ({error}).",
+        "Start it (`make engine` in a checkout) or set DOCKER_HOST; see `suite doctor`.",
     )
 
 
@@ -61,10 +62,10 @@ def inspect_image(reference: str) -> dict[str, Any]:
             attributes: dict[str, Any] = client.images.get(reference).attrs
         except (docker.errors.ImageNotFound, docker.errors.NullResource) as error:
             raise ImageError(
-                f"there is no image {reference!r}", "build it (`suite build`), or pull or load it first"
+                f"There is no image {reference!r}.", "Build it (`suite build`), or pull or load it first."
             ) from error
         except docker.errors.APIError as error:
             raise ImageError(
-                f"the engine refuses the image name {reference!r}: {error.explanation}", "use NAME:TAG"
+                f"The engine refuses the image name {reference!r}: {quote(str(error.explanation))}.", "Use NAME:TAG."
             ) from error
     return attributes

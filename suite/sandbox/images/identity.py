@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from suite.errors import ImageError
+from suite.sandbox.text import quote
 from suite.seeds import content_hash
 
 MANIFEST_LABEL = "continual-suite.manifest"
@@ -22,8 +23,8 @@ _REFUSED_VARIABLES = ("LD_AUDIT", "LD_LIBRARY_PATH", "LD_PRELOAD")
 _REFUSED_PREFIX = "NVIDIA_"
 _REFUSED_FOLDERS = ("/dev", "/proc", "/sys")
 _REBUILD = (
-    "an image cannot unset what it inherits: copy the files into an empty image and state the environment anew, as in"
-    " `FROM vendor/image AS vendor`, `FROM scratch`, `COPY --from=vendor / /`, `ENV PATH=...`"
+    "An image cannot unset what it inherits: copy the files into an empty image and state the environment anew, as in"
+    " `FROM vendor/image AS vendor`, `FROM scratch`, `COPY --from=vendor / /`, `ENV PATH=...`."
 )
 
 
@@ -61,24 +62,24 @@ def check_config(inspected: Mapping[str, Any]) -> None:
     for entry in config.get("Env") or []:
         name = str(entry).partition("=")[0]
         if name in _REFUSED_VARIABLES or name.startswith(_REFUSED_PREFIX):
-            raise ImageError(f"the image sets the environment variable {name[:100]}, which is refused", _REBUILD)
+            raise ImageError(f"The image sets the environment variable {quote(name)}, which is refused.", _REBUILD)
     folder = posixpath.normpath("/" + str(config.get("WorkingDir") or ""))
     if any((folder.lstrip("/") + "/").startswith(refused[1:] + "/") for refused in _REFUSED_FOLDERS):
         raise ImageError(
-            f"the image's working directory is {folder[:200]}, which is refused", "set another WORKDIR, such as /app"
+            f"The image's working directory is {quote(folder)}, which is refused.", "Set another WORKDIR, such as /app."
         )
     if config.get("Volumes"):
         raise ImageError(
-            "the image declares volumes, which are refused",
-            f"remove VOLUME from the Dockerfile; if it is inherited, {_REBUILD}",
+            "The image declares volumes, which are refused.",
+            f"Remove VOLUME from the Dockerfile; if it is inherited: {_REBUILD}",
         )
     check = (config.get("Healthcheck") or {}).get("Test") or []
     if check and check != ["NONE"]:
         raise ImageError(
-            "the image declares a health check, which is refused", "put `HEALTHCHECK NONE` into the Dockerfile"
+            "The image declares a health check, which is refused.", "Put `HEALTHCHECK NONE` into the Dockerfile."
         )
     if not (config.get("Entrypoint") or config.get("Cmd")):
         raise ImageError(
-            "the image starts nothing",
-            'set an entry point, such as ENTRYPOINT ["python", "-m", "suite.sdk", "learner:Mine"]',
+            "The image starts nothing.",
+            'Set an entry point, such as ENTRYPOINT ["python", "-m", "suite.sdk", "learner:Mine"].',
         )

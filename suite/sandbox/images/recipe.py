@@ -31,8 +31,8 @@ def find_recipe() -> Recipe:
     if (package / "base" / "libraries").is_dir() and (package / "constraints.txt").is_file():
         return Recipe(package / "base", package / "constraints.txt", _cache_folder() / "wheels")
     raise UsageError(
-        "this installation does not hold the recipe of the base images (containers/base, constraints.txt)",
-        f"reinstall continual-suite for {sys.executable} from a wheel or a complete checkout",
+        "This installation does not hold the recipe of the base images (containers/base, constraints.txt).",
+        f"Reinstall continual-suite for {sys.executable} from a wheel or a complete checkout.",
     )
 
 

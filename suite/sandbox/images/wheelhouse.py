@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 from suite.errors import InfrastructureError, UsageError
 from suite.sandbox.images.recipe import Recipe
 from suite.sandbox.images.wheel import LEARNER_REQUIREMENTS
+from suite.sandbox.text import quote
 
 Variant: TypeAlias = Literal["numpy", "torch"]
 """Which base image: with numpy only, or with PyTorch, torchvision and timm as well."""
@@ -56,19 +57,21 @@ def wheelhouse(variant: Variant, recipe: Recipe) -> Path:
 def _download(arguments: list[str], folder: Path) -> None:
     pip = [sys.executable, "-m", "pip"]
     if subprocess.run([*pip, "--version"], capture_output=True, check=False).returncode != 0:
-        raise UsageError(f"{sys.executable} has no pip to download wheels with", f"{sys.executable} -m ensurepip")
+        raise UsageError(
+            f"{sys.executable} has no pip to download wheels with.", f"Run `{sys.executable} -m ensurepip`."
+        )
     command = [*pip, "download", "--quiet", "--disable-pip-version-check", "--dest", str(folder), *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_DOWNLOAD_SECONDS, check=False)
     except subprocess.TimeoutExpired as error:
         raise InfrastructureError(
-            f"downloading wheels took more than {_DOWNLOAD_SECONDS} s", "try again on a faster connection"
+            f"Downloading wheels took more than {_DOWNLOAD_SECONDS} s.", "Try again on a faster connection."
         ) from error
     if done.returncode != 0:
         last = [line for line in done.stderr.splitlines() if line.strip()][-3:]
         raise InfrastructureError(
-            "downloading wheels for the base images failed: " + " / ".join(last),
-            "check the connection to the package index (pip config list) and run the same command again",
+            "Downloading wheels for the base images failed: " + quote(" / ".join(last)),
+            "Check the connection to the package index (pip config list) and run the same command again.",
         )
 
 

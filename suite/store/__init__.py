@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from suite.store.board import BASELINE, Board, Margin, Standing, boards, major_minor
 from suite.store.database import DATABASE
 from suite.store.export import FORMATS, Format
 from suite.store.files import hash_state
@@ -22,31 +23,46 @@ from suite.store.records import (
 )
 from suite.store.results import Answer, Results, StoredRun
 from suite.store.schema import markdown
+from suite.store.summary import DrawSummary, EntrySummary, SetSummary, TaskSummary, difference, summarise_run
+from suite.store.track_view import TrackView
 
 __all__ = [
+    "BASELINE",
     "DATABASE",
     "FORMATS",
     "Answer",
     "Attempt",
+    "Board",
+    "DrawSummary",
     "Entry",
+    "EntrySummary",
     "Format",
     "Journal",
     "Machine",
+    "Margin",
     "Phase",
     "Resources",
     "Results",
     "RunInfo",
     "RunLock",
     "Selection",
+    "SetSummary",
+    "Standing",
     "StoredRun",
     "TaskRecord",
+    "TaskSummary",
+    "TrackView",
     "TrialKey",
     "TrialRecord",
+    "boards",
     "dead_runs",
+    "difference",
     "hash_state",
+    "major_minor",
     "markdown",
     "merge",
     "merge_run",
     "run_directories",
     "run_directory",
+    "summarise_run",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,8 +43,8 @@ def writing(results: Path, timeout: float = TIMEOUT_SECONDS) -> Iterator[DuckDBP
     with _locked(results, timeout, shared=False):
         connection = _connect(path, timeout, read_only=False, config=_SMALL)
         try:
-            connection.begin()
             _prepare(connection, path)
+            connection.begin()
             yield connection
             connection.commit()
         except duckdb.Error as error:
@@ -62,19 +62,18 @@ def reading(
     Queries reach no other file unless `may_write_files`. Raises StoreError if the database is locked for longer than
     `timeout` seconds, or damaged.
     """
+    import duckdb
+
     path = results / DATABASE
     config = _OFFLINE if may_write_files else _CLOSED
-    if not path.is_file():
-        with _empty(config) as connection:
-            yield connection
-        return
-    with _locked(results, timeout, shared=True):
-        connection = _connect(path, timeout, read_only=True, config=config)
-        try:
-            _check_version(connection, path)
-            yield connection
-        finally:
-            connection.close()
+    with ExitStack() as stack:
+        if path.exists():
+            stack.enter_context(_locked(results, timeout, shared=True))
+            connection = stack.enter_context(_connect(path, timeout, read_only=True, config=config))
+        if not path.exists() or _is_new(connection, path):
+            connection = stack.enter_context(duckdb.connect(":memory:", config=dict(config)))
+            _prepare(connection, path)
+        yield connection
 
 
 def rows(connection: DuckDBPyConnection, table: Table, where: str = "true", values: Sequence[Any] = ()) -> list[Row]:
@@ -95,21 +94,15 @@ def insert(connection: DuckDBPyConnection, table: Table, new: Sequence[Row]) -> 
 
 @contextmanager
 def _locked(results: Path, timeout: float, *, shared: bool) -> Iterator[None]:
-    path = results / f"{DATABASE}.lock"
+    """Queue, then enter: who queues keeps later readers out, so that a stream of them never starves a writer."""
     if shared and not os.access(results, os.W_OK):
         yield  # a published folder that nobody can write needs no lock, and cannot have one
         return
-    with file_lock(path, timeout, shared=shared, what="The results database"):
+    with ExitStack() as entered:
+        with file_lock(results / f"{DATABASE}.queue", timeout, what="The results database"):
+            lock = file_lock(results / f"{DATABASE}.lock", timeout, shared=shared, what="The results database")
+            entered.enter_context(lock)
         yield
-
-
-@contextmanager
-def _empty(config: dict[str, str]) -> Iterator[DuckDBPyConnection]:
-    import duckdb
-
-    with duckdb.connect(":memory:", config=dict(config)) as connection:
-        _prepare(connection, Path(":memory:"))
-        yield connection
 
 
 def _connect(path: Path, timeout: float, *, read_only: bool, config: dict[str, str]) -> DuckDBPyConnection:
@@ -133,26 +126,27 @@ def _connect(path: Path, timeout: float, *, read_only: bool, config: dict[str, s
 
 
 def _prepare(connection: DuckDBPyConnection, path: Path) -> None:
-    known = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'schema_version'").fetchall()
-    if known:
-        _check_version(connection, path)
+    """Create the tables in a new database, all or none. StoreError if it holds others."""
+    if not _is_new(connection, path):
         return
+    connection.begin()
     connection.execute("CREATE TABLE schema_version (version INTEGER)")
     connection.execute("INSERT INTO schema_version VALUES (?)", [SCHEMA_VERSION])
     for table in TABLES:
         connection.execute(table.ddl)
+    connection.commit()
 
 
-def _check_version(connection: DuckDBPyConnection, path: Path) -> None:
-    import duckdb
-
-    try:
-        found = connection.execute("SELECT version FROM schema_version").fetchall()
-    except duckdb.CatalogException:
-        found = []
-    if found != [(SCHEMA_VERSION,)]:
-        version = found[0][0] if found else "none"
-        raise StoreError(f"{path} has tables of version {version}; this suite has version {SCHEMA_VERSION}.", _REBUILD)
+def _is_new(connection: DuckDBPyConnection, path: Path) -> bool:
+    """Whether the database has no tables yet. StoreError if it has others than these."""
+    tables = {name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+    if not tables:
+        return True
+    versions = connection.execute("FROM schema_version").fetchall() if "schema_version" in tables else []
+    if versions != [(SCHEMA_VERSION,)]:
+        found = versions[0][0] if versions else "none"
+        raise StoreError(f"{path} has tables of version {found}; this suite has version {SCHEMA_VERSION}.", _REBUILD)
+    return False
 
 
 def _first_line(error: Exception) -> str:

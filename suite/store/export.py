@@ -65,9 +65,8 @@ _WRITERS = {"csv": _write_csv, "json": _write_json, "parquet": _write_parquet}
 def csv_text(header: list[str], table: list[list[Any]]) -> str:
     """RFC 4180 text. Text cells that a spreadsheet would take for a formula get an apostrophe in front."""
     stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([_cell(value) for value in row] for row in table)
+    writer = csv.writer(stream)
+    writer.writerows([_cell(value) for value in row] for row in (header, *table))
     return stream.getvalue()
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from suite.errors import StoreError
 
-_POLL_SECONDS = 0.05
+_POLL_SECONDS = 0.02
 
 
 @contextmanager
@@ -24,9 +24,12 @@ def file_lock(path: Path, timeout: float, *, shared: bool = False, what: str = "
     descriptor = _open(path)
     try:
         _acquire(descriptor, path, timeout, shared, what)
-        if not shared:
+        if shared:
+            yield
+        else:
             _sign(descriptor)
-        yield
+            yield
+            os.ftruncate(descriptor, 0)
     finally:
         os.close(descriptor)  # and with it the lock
 

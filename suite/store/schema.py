@@ -81,7 +81,7 @@ class Table:
         No PRIMARY KEY: its index would outweigh the counts, and merging under the lock keeps keys unique.
         """
         columns = ", ".join(f'"{c.name}" {c.type}{" NOT NULL" if c.kind is Kind.KEY else ""}' for c in self.columns)
-        return f'CREATE TABLE IF NOT EXISTS "{self.name}" ({columns})'
+        return f'CREATE TABLE "{self.name}" ({columns})'
 
 
 _RUN = Column("run", "VARCHAR", Kind.KEY, "id of the run: a hash of all its inputs")

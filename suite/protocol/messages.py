@@ -21,7 +21,7 @@ from pydantic import (
 
 from suite.protocol.limits import MAX_CLASSES, MAX_METRICS, MAX_NAME, MAX_TEXT
 from suite.protocol.space import Point, Space
-from suite.protocol.version import PROTOCOL_VERSION
+from suite.protocol.version import PROTOCOL_VERSION, Version
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._+-]*$", max_length=MAX_NAME)]
 Text = Annotated[str, Field(max_length=MAX_TEXT)]
@@ -50,7 +50,7 @@ class _FromLearner(BaseModel):
 class Manifest(_FromLearner):
     """A learner's description of itself: the answer to `describe`, and the label of its image."""
 
-    protocol: Annotated[str, Field(pattern=r"^\d+\.\d+$", max_length=16)] = PROTOCOL_VERSION
+    protocol: Version = PROTOCOL_VERSION
     name: Name
     version: Name = "1"
     description: Text = ""
@@ -106,7 +106,9 @@ class Backbone(_FromHarness):
 
 
 class DescribeParams(_FromHarness):
-    """`describe` asks for nothing."""
+    """`describe` says which protocol the harness speaks, and asks for nothing."""
+
+    protocol: Version = PROTOCOL_VERSION
 
 
 class SetupParams(_FromHarness):

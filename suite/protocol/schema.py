@@ -24,7 +24,7 @@ _NOTES = (messages.ProgressNote, messages.StageNote)
 
 
 def protocol_schema() -> dict[str, Any]:
-    """Definitions of all messages; per method, which request is answered by which result."""
+    """Definitions of all messages; per method, which request is answered by which result; error codes and limits."""
     models: list[type[BaseModel]] = [*_REQUESTS, *_NOTES, messages.Response, *messages.RESULTS.values()]
     _, definitions = models_json_schema([(m, "validation") for m in models], ref_template="#/$defs/{model}")
     return {
@@ -44,6 +44,8 @@ def protocol_schema() -> dict[str, Any]:
             }
             for request in _REQUESTS
         },
+        "response": {"$ref": f"#/$defs/{messages.Response.__name__}"},
+        "errors": {name: code for name, code in vars(messages.Code).items() if name.isupper()},
         "notifications": [{"$ref": f"#/$defs/{note.__name__}"} for note in _NOTES],
         **definitions,
     }

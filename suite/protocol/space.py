@@ -55,9 +55,6 @@ class _Interval(_Dimension):
     low: float = Field(allow_inf_nan=False)
     high: float = Field(allow_inf_nan=False)
 
-    def __init__(self, low: float | None = None, high: float | None = None, /, **data: Any) -> None:
-        super().__init__(**(data if low is None or high is None else {"low": low, "high": high, **data}))
-
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.low > self.high:
@@ -70,10 +67,18 @@ class _Interval(_Dimension):
         return isinstance(value, int | float) and not isinstance(value, bool) and self.low <= value <= self.high
 
 
+def _bounds(low: float | None, high: float | None, data: dict[str, Any]) -> dict[str, Any]:
+    """Lets `Uniform(0, 1)` be written; each class has its own `__init__` because type checkers look for it there."""
+    return {**({} if low is None else {"low": low}), **({} if high is None else {"high": high}), **data}
+
+
 class Uniform(_Interval):
     """A real number, uniform between low and high."""
 
     kind: Literal["uniform"] = "uniform"
+
+    def __init__(self, low: float | None = None, high: float | None = None, /, **data: Any) -> None:
+        super().__init__(**_bounds(low, high, data))
 
     def at(self, u: float) -> Value:
         return min(self.low + u * (self.high - self.low), self.high)
@@ -83,6 +88,9 @@ class LogUniform(_Interval):
     """A positive real number whose logarithm is uniform."""
 
     kind: Literal["log_uniform"] = "log_uniform"
+
+    def __init__(self, low: float | None = None, high: float | None = None, /, **data: Any) -> None:
+        super().__init__(**_bounds(low, high, data))
 
     @model_validator(mode="after")
     def _positive(self) -> Self:
@@ -101,6 +109,9 @@ class Int(_Interval):
     kind: Literal["int"] = "int"
     low: int = Field(ge=-(2**53), le=2**53)
     high: int = Field(ge=-(2**53), le=2**53)
+
+    def __init__(self, low: int | None = None, high: int | None = None, /, **data: Any) -> None:
+        super().__init__(**_bounds(low, high, data))
 
     def at(self, u: float) -> Value:
         return self.low + int(u * (self.high - self.low + 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -84,6 +85,11 @@ class BackboneChoice(_Part):
     remark: str = ""
 
 
+def _stem(data_set: str) -> str:
+    """A name without resolution and number of classes: `letters-1:50` and `letters-1@64` share their classes."""
+    return re.split("[@:]", data_set)[0]
+
+
 class Track(_Part):
     """One leaderboard: ONE tuning set, its evaluation sets, a scenario, R draws and S seeds (GTEP, tables 1 and 2)."""
 
@@ -118,7 +124,7 @@ class Track(_Part):
         names = [e.data_set for e in self.evaluation]
         if len(set(names)) != len(names):
             raise ValueError("an evaluation set is named twice")
-        if self.tuning.data_set in names:
+        if any(_stem(self.tuning.data_set) == _stem(name) for name in names):
             raise ValueError(f"{self.tuning.data_set} is used for tuning; evaluate on other data")
         if (self.group == "pretrained") != (self.backbone is not None):
             raise ValueError("a pretrained track names a backbone, and no other track does")

@@ -24,6 +24,7 @@ from suite.errors import DataError
 
 _REMEDY = "Download the 'python version' from https://www.cs.toronto.edu/~kriz/cifar.html again."
 _SIDE = 32
+_PIECE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,20 @@ _ALLOWED: dict[tuple[str, str], Any] = {
 }
 
 
+class _Pieces:
+    """A stream as the unpickler wants it, filled piece by piece: a member of a tar would be copied whole twice."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self.read, self.readline = stream.read, stream.readline
+
+    def readinto(self, buffer: bytearray) -> int:
+        view, done = memoryview(buffer), 0
+        while done < len(view) and (piece := self.read(min(_PIECE, len(view) - done))):
+            view[done : done + len(piece)] = piece
+            done += len(piece)
+        return done
+
+
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module_name: str, global_name: str) -> Any:
         """The stand-in for an allowed name; anything else stops the reading before it is imported."""
@@ -110,7 +125,7 @@ class _Unpickler(pickle.Unpickler):
 def unpickle(stream: IO[bytes]) -> dict[bytes, Any]:
     """The dictionary in `stream`: bytes, numbers, strings, lists, and arrays as inert records. Raises DataError."""
     try:
-        value = _Unpickler(stream, encoding="bytes").load()
+        value = _Unpickler(_Pieces(stream), encoding="bytes").load()
     except DataError:
         raise
     except Exception as error:

@@ -1,1 +1,1 @@
-"""TBD."""
+"""What is computed from stored results."""

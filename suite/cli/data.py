@@ -16,12 +16,14 @@ app = typer.Typer(no_args_is_help=True, help="Data sets: what there is, preparin
 @app.command("list")
 def list_data_sets(data: DataRoot = None, json: Json = False) -> None:
     """List the data sets that are known, and which of them are prepared."""
+    from dataclasses import asdict
+
     from suite.data import data_root, registry
 
     root = data_root(data)
     infos = [registry.describe(name, root) for name in registry.names()]
     if json:
-        print_json([info.model_dump(mode="json") for info in infos])
+        print_json([asdict(info) for info in infos])
         return
     print_table(
         ["data set", "kind", "classes", "prepared", "licence", "source"],

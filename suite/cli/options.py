@@ -17,5 +17,5 @@ Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Submissions: TypeAlias = Annotated[
     Path, typer.Option("--submissions", envvar="SUITE_SUBMISSIONS", help="Folder of submission manifests.")
 ]
-DEFAULT_RESULTS = Path("runs")
+DEFAULT_RESULTS = Path("results")
 DEFAULT_SUBMISSIONS = Path("submissions")

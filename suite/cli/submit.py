@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from suite.cli.options import DEFAULT_RESULTS, DataRoot, Results
+from suite.cli.options import DEFAULT_RESULTS, DEFAULT_SUBMISSIONS, DataRoot, Results, Submissions
 
 
 def submit(
@@ -26,6 +26,7 @@ def submit(
         Path | None,
         typer.Option("--hyperparameters", help="TOML or JSON file: skip tuning. Marked, and never ranked."),
     ] = None,
+    submissions: Submissions = DEFAULT_SUBMISSIONS,
     keep_states: Annotated[bool, typer.Option("--keep-states", help="Keep every state of every trial.")] = False,
     plain: Annotated[bool, typer.Option("--plain", help="Plain lines even on a terminal.")] = False,
 ) -> None:
@@ -45,6 +46,7 @@ def submit(
         results=results,
         data_root=data,
         submission=name,
+        submissions=submissions,
         sandbox=sandbox,
         device=device,
         slots=slots,

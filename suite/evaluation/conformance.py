@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from suite.errors import LearnerError, SuiteError
 from suite.evaluation.answers import checked
 from suite.evaluation.folders import copy_folder, fresh
+from suite.evaluation.sandboxes import sandbox_name
 from suite.evaluation.scoring import read_predictions
 from suite.protocol import (
     Backbone,
@@ -61,7 +62,7 @@ def is_class_target(target: str) -> bool:
 
 def check_learner(target: str, sandbox: str, backbone: str | None = None) -> list[Finding]:
     """All findings, in order; after a check that the later ones rest on fails, those are left out."""
-    with open_sandbox(sandbox) as opened, tempfile.TemporaryDirectory() as folder:
+    with open_sandbox(sandbox_name(sandbox)) as opened, tempfile.TemporaryDirectory() as folder:
         return list(_Pack(opened, opened.identify(target), Path(folder), backbone).findings())
 
 

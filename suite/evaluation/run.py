@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
 
 from suite.errors import InfrastructureError, Interrupted, StoreError
 from suite.evaluation.bench import Bench
@@ -27,12 +26,6 @@ MAX_ATTEMPTS = 3
 """Tries at a trial when the machine fails; after that the run stops and can be continued."""
 
 
-class Benches(Protocol):
-    """Gives the bench of a slot."""
-
-    def __call__(self, slot: Slot) -> Bench: ...
-
-
 @dataclass(frozen=True)
 class Run:
     """A submission on a track, ready to be worked on."""
@@ -41,12 +34,11 @@ class Run:
     lock: RunLock
     journal: Journal
     slots: Sequence[Slot]
-    bench: Benches
+    bench: Callable[[Slot], Bench]
     report: Report
     merge: Callable[[], None]
     """Brings the journal into the database; called after every trial and at the end."""
-    sleep: Callable[[float], None] = field(default=time.sleep)
-    pause_seconds: float = 5.0
+    retry_seconds: float
     """Before a trial is tried again."""
 
 
@@ -127,7 +119,7 @@ def _attempt(run: Run, spec: TrialSpec, slot: Slot) -> TrialRecord:
             run.report(Retried(spec, attempt))
             if _failed_in_a_row(run.journal.attempts(spec.key.id)) % MAX_ATTEMPTS == 0:
                 raise
-            run.sleep(run.pause_seconds)
+            time.sleep(run.retry_seconds)
         else:
             return record.model_copy(update={"attempts": number})
 

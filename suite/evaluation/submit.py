@@ -20,13 +20,14 @@ from suite.evaluation.devices import choose_gpus
 from suite.evaluation.events import NewRun, Prepared, Report
 from suite.evaluation.reserve import reserve_disk
 from suite.evaluation.run import Run, changed_inputs, run_submission
+from suite.evaluation.sandboxes import sandbox_name
 from suite.execution import Slot, plan_slots
 from suite.protocol import PROTOCOL_VERSION, Device, Point
 from suite.provenance import cpu_model, gpu_driver, gpus, memory_bytes, package_versions, source_revision, usable_cpus
 from suite.sandbox import Identity, Launch, Limits, Sandbox, Spares, open_sandbox
 from suite.store import Journal, dead_runs, merge_run, run_directories, run_directory
 from suite.store.records import Entry, Machine, RunInfo, RunLock
-from suite.submissions import slug_of_image
+from suite.submissions import read_submissions, slug_of_image
 from suite.tracks import Budgets, Track, load_track
 
 RUN_LABEL = "continual-suite.run"
@@ -44,22 +45,26 @@ class Request:
     results: Path
     data_root: Path | None = None
     submission: str | None = None
+    submissions: Path | None = None
+    """Folder of manifests: the one that names the image gives its slug."""
     sandbox: str = "docker"
     device: str = "auto"
     slots: int = 1
     hyperparameters: Path | None = None
     keep_states: bool = False
     argv: Sequence[str] = ()
+    retry_seconds: float = 5.0
+    """Pause before a trial is tried again after the machine failed."""
 
 
-def submit_image(request: Request, report: Report, stop: Stop | None = None) -> Entry:
-    """Run a submission from where it was left; returns its entry.
+def submit_image(request: Request, report: Report, stop: Stop | None = None, sandbox: Sandbox | None = None) -> Entry:
+    """Run a submission from where it was left; returns its entry. `sandbox` takes the place of the one asked for.
 
     Raises a SuiteError for everything that the user can mend; the journal then holds all that was done.
     """
     track = load_track(request.track)
     data = _load_data(track, data_root(request.data_root), report)
-    with open_sandbox(request.sandbox) as sandbox:
+    with sandbox or open_sandbox(sandbox_name(request.sandbox)) as sandbox:
         identity = sandbox.identify(request.image)
         device, gpu_ids = choose_gpus(request.device, [uuid for uuid, _ in gpus()])
         point = read_hyperparameters(request.hyperparameters, identity) if request.hyperparameters else None
@@ -73,7 +78,16 @@ def submit_image(request: Request, report: Report, stop: Stop | None = None) -> 
             sandbox.reap(lambda labels: labels.get(RUN_LABEL) in dead)
             reserve_disk(journal.directory, track, len(slots), keep_states=request.keep_states)
             with _benches(track, identity, data, journal, sandbox, lock, report, stop or Stop(), device) as bench:
-                run = Run(track, lock, journal, slots, bench, report, lambda: merge_run(request.results, journal))
+                run = Run(
+                    track=track,
+                    lock=lock,
+                    journal=journal,
+                    slots=slots,
+                    bench=bench,
+                    report=report,
+                    merge=lambda: merge_run(request.results, journal),
+                    retry_seconds=request.retry_seconds,
+                )
                 return run_submission(run)
 
 
@@ -153,7 +167,7 @@ def _lock(
     point: Point | None,
 ) -> RunLock:
     return RunLock(
-        submission=request.submission or slug_of_image(request.image),
+        submission=request.submission or _slug(request),
         image=request.image,
         fingerprint=identity.fingerprint,
         manifest=identity.manifest,
@@ -167,6 +181,12 @@ def _lock(
         device=device,
         hyperparameters=point,
     )
+
+
+def _slug(request: Request) -> str:
+    """The slug of the manifest that names the image, else one made from the image's name."""
+    manifests = read_submissions(request.submissions) if request.submissions else {}
+    return next((s for s, m in manifests.items() if m.image == request.image), slug_of_image(request.image))
 
 
 def _info(request: Request, lock: RunLock) -> RunInfo:

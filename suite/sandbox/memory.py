@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -42,6 +43,9 @@ class Step:
     name: str = ""
     """The method called, or the folder delivered."""
 
+
+_TURN = threading.RLock()
+"""Learners of one process share its random generators: a spare's set-up must not reseed them in the midst of a task."""
 
 OnStep = Callable[[Step], None]
 """Called at every step; what it raises is raised by the step."""
@@ -142,8 +146,9 @@ class MemoryCell:
         message = {"jsonrpc": "2.0", "id": self._requests, "method": method, "params": params.model_dump(mode="json")}
         self._on_note = on_note
         started, worked = time.monotonic(), time.process_time()
-        # Through text and back, so that only what can travel does.
-        answer = decode(encode(self._session.handle(decode(json.dumps(message).encode()))))
+        with _TURN:
+            # Through text and back, so that only what can travel does.
+            answer = decode(encode(self._session.handle(decode(json.dumps(message).encode()))))
         self._cpu_seconds += time.process_time() - worked
         response = Response.model_validate(answer)
         if response.error is not None:

@@ -15,6 +15,7 @@ _STATUSES = {
     Code.OUT_OF_MEMORY: Status.OUT_OF_MEMORY,
     Code.STATE_REFUSED: Status.PROTOCOL_ERROR,
     Code.OUTPUT_REFUSED: Status.PROTOCOL_ERROR,
+    Code.STATE_TOO_LARGE: Status.STATE_TOO_LARGE,
     Code.INVALID_PARAMS: Status.PROTOCOL_ERROR,
     Code.INVALID_REQUEST: Status.PROTOCOL_ERROR,
     Code.METHOD_NOT_FOUND: Status.PROTOCOL_ERROR,
@@ -30,7 +31,9 @@ def result_of(response: Response, method: Method) -> dict[str, Any]:
     if response.error is None:
         return response.result or {}
     status = _STATUSES.get(response.error.code, Status.PROTOCOL_ERROR)
-    raise LearnerError(status, f"The learner answered {method!r} with an error: {quote(response.error.message)}")
+    error = LearnerError(status, f"The learner answered {method!r} with an error: {quote(response.error.message)}")
+    error.rpc_code = response.error.code
+    raise error
 
 
 def crashed(how: str) -> LearnerError:

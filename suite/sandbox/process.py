@@ -8,14 +8,11 @@ packages and the working folder of the harness.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import resource
-import secrets
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -28,6 +25,7 @@ from suite.errors import InfrastructureError, LearnerError
 from suite.protocol import Method, Params
 from suite.sandbox.channel import EndedError
 from suite.sandbox.environment import learner_environment
+from suite.sandbox.folders import Folders
 from suite.sandbox.gpu import gpu_gauge
 from suite.sandbox.inbox import Inbox, inside_folder
 from suite.sandbox.intake import disk_errors, remove_tree, take_folder
@@ -49,7 +47,7 @@ class ProcessSandbox:
     isolation = Isolation.NONE
 
     def __init__(self, root: Path | None = None) -> None:
-        self._root = (root or Path(tempfile.gettempdir())) / f"continual-suite-processes-{os.getuid()}"
+        self._folders = Folders(root, "process")
 
     def identify(self, image: str) -> Identity:
         """Fingerprint: sha256 over the sources that `fingerprint_source` names and the versions that they run with."""
@@ -59,11 +57,7 @@ class ProcessSandbox:
     def start(self, launch: Launch) -> ProcessCell:
         """See `Sandbox.start`."""
         target = parse_target(launch.image)
-        with disk_errors("a cell's folder cannot be made"):
-            self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            folder = self._root / secrets.token_hex(8)
-            folder.mkdir(mode=0o700)
-            (folder / "labels.json").write_text(json.dumps(launch.labels))
+        folder = self._folders.make(launch.labels)
         try:
             return ProcessCell(launch, target, folder)
         except BaseException:
@@ -72,13 +66,7 @@ class ProcessSandbox:
 
     def reap(self, is_dead: Callable[[dict[str, str]], bool]) -> int:
         """Remove folders of dead runs; their processes ended with the stdin that the harness held."""
-        reaped = 0
-        for note in sorted(self._root.glob("*/labels.json")):
-            with contextlib.suppress(OSError, ValueError):
-                if is_dead(json.loads(note.read_text())):
-                    remove_tree(note.parent)
-                    reaped += 1
-        return reaped
+        return self._folders.reap(is_dead)
 
     def __enter__(self) -> Self:
         return self
@@ -86,8 +74,7 @@ class ProcessSandbox:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with contextlib.suppress(OSError):
-            self._root.rmdir()  # unless another run uses it
+        self._folders.close()
 
 
 class ProcessCell:

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent / "learners"))
-sys.path.insert(0, str(Path(__file__).parent))
-
-import acts
-from support import LEARNERS, Runtime
-
 from suite.errors import InfrastructureError
 from suite.sandbox import MemorySandbox, open_sandbox
+from tests.sandbox.learners import acts
+from tests.sandbox.support import LEARNERS, Runtime
 
 DOCKER = pytest.param("docker", marks=pytest.mark.docker)
 

@@ -6,12 +6,12 @@ import time
 from pathlib import Path
 
 import pytest
-from support import LIMITS, Runtime, learn, predict, setup, write_data
 
 from suite.errors import ImageError, LearnerError
 from suite.protocol import DescribeParams, Manifest, ShutdownParams, read_array, summarise_state
 from suite.sandbox import Isolation
 from suite.status import Status
+from tests.sandbox.support import LIMITS, Runtime, learn, predict, setup, write_data
 
 
 def failure(runtime: Runtime, act: str, amount: int = 0, seconds: float = 30) -> LearnerError:
@@ -34,7 +34,7 @@ def refusal(runtime: Runtime, act: str, amount: int, destination: Path) -> Learn
 
 def cell_out(path: str) -> None:
     """Tell the learner of this process where its output lies; others find it by themselves."""
-    import acts
+    from tests.sandbox.learners import acts
 
     acts.OUT["path"] = Path(path)
 
@@ -86,8 +86,8 @@ def test_notes_arrive_in_order_with_the_time_of_the_host(runtime: Runtime) -> No
         before = time.monotonic()
         learn(cell, on_note=lambda note, arrived: notes.append((note, arrived)))
         after = time.monotonic()
-    assert [note.method for note, _ in notes] == ["progress", "stage", "progress"]
-    assert notes[0][0].params.metrics == {"loss": 0.25}
+    assert [note.method for note, _ in notes] == ["progress", "stage", "stage"]
+    assert notes[0][0].model_dump()["params"]["metrics"] == {"loss": 0.25}
     times = [arrived for _, arrived in notes]
     assert times == sorted(times)
     assert before <= times[0] <= times[-1] <= after

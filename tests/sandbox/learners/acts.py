@@ -42,7 +42,8 @@ class Acts(Learner):
     def predict(self, images: np.ndarray) -> np.ndarray:
         self.act("predict")
         means = np.stack([self.means[k] for k in sorted(self.means)])
-        return -((images[:, None].astype(np.float64) - means[None]) ** 2).sum(axis=(2, 3, 4))
+        scores: np.ndarray = -((images[:, None].astype(np.float64) - means[None]) ** 2).sum(axis=(2, 3, 4))
+        return scores
 
     def state_dict(self) -> dict[str, Any]:
         return {"means": self.means, "extra": self.extra}
@@ -70,8 +71,8 @@ class Acts(Learner):
 
     def do_notes(self, amount: int) -> None:
         self.progress(epoch=1, epochs=2, note="half", loss=0.25)
+        self.stage("train")
         self.stage("post")
-        self.progress(epoch=2, epochs=2)
 
     def do_sleep(self, amount: int) -> None:
         time.sleep(amount)

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 IN, OUT = 3, 4  # where the SDK has put the protocol's streams
@@ -26,8 +27,8 @@ def send(message: Any) -> None:
     write(json.dumps(message).encode() + b"\n")
 
 
-def answer(request: dict[str, Any], result: Any = None) -> None:
-    send({"jsonrpc": "2.0", "id": request["id"], "result": {} if result is None else result})
+def answer(number: int, value: Any = None) -> None:
+    send({"jsonrpc": "2.0", "id": number, "result": {} if value is None else value})
 
 
 def flood(block: bytes, descriptor: int = OUT) -> None:
@@ -38,81 +39,79 @@ def flood(block: bytes, descriptor: int = OUT) -> None:
 NOTE = b'{"jsonrpc":"2.0","method":"progress","params":{"epoch":1}}\n'
 
 
-def act(name: str, request: dict[str, Any]) -> None:
-    number = request["id"]
-    match name:
-        case "wrong_id":
-            send({"jsonrpc": "2.0", "id": 999, "result": {}})
-        case "string_id":
-            send({"jsonrpc": "2.0", "id": str(number), "result": {}})
-        case "twice":
-            write(2 * (json.dumps({"jsonrpc": "2.0", "id": number, "result": {}}).encode() + b"\n"))
-        case "later_again":
-            answer(request)
-            time.sleep(0.3)
-            answer(request)
-        case "both":
-            send({"jsonrpc": "2.0", "id": number, "result": {}, "error": {"code": -32000, "message": "x"}})
-        case "neither":
-            send({"jsonrpc": "2.0", "id": number})
-        case "extra_field":
-            send({"jsonrpc": "2.0", "id": number, "result": {}, "score": 1.0})
-        case "deep":
-            write(b'{"jsonrpc":"2.0","id":%d,"result":{"a":' % number + b"[" * 100_000 + b"]" * 100_000 + b"}}\n")
-        case "huge_number":
-            write(b'{"jsonrpc":"2.0","id":%d,"result":{"a":' % number + b"9" * 100_000 + b"}}\n")
-        case "nan":
-            write(b'{"jsonrpc":"2.0","id":%d,"result":{"a":NaN}}\n' % number)
-        case "not_json":
-            write(b"hello\n")
-        case "not_utf8":
-            write(b'{"jsonrpc":"2.0","id":%d,"result":{"a":"\xff"}}\n' % number)
-        case "array":
-            write(b"[]\n")
-        case "no_newline":
-            flood(b"x" * 65536)
-        case "empty_lines":
-            flood(b"\n" * 65536)
-        case "notes":
-            flood(NOTE * 1000)
-        case "unknown_note":
-            send({"jsonrpc": "2.0", "method": "score", "params": {}})
-        case "request_back":
-            send({"jsonrpc": "2.0", "id": 1, "method": "progress", "params": {}})
-        case "stderr":
-            flood(b"e" * 65536, 2)
-        case "stderr_then_answer":
-            for _ in range(400):
-                os.write(2, b"e" * 65536)
-            answer(request)
-        case "exit_0":
-            os._exit(0)
-        case "half_line":
-            write(b'{"jsonrpc":"2.0",')
-            os._exit(0)
-        case "kill_self":
-            os.kill(os.getpid(), signal.SIGKILL)
-        case "ignore_term":
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            time.sleep(600)
-        case "close_stdout":
-            os.close(OUT)
-            time.sleep(600)
-        case "close_stdin":
-            os.close(IN)
-            time.sleep(600)
-        case "answer_then_exit":
-            answer(request)
-            os._exit(0)
-        case "odd_code":
-            send({"jsonrpc": "2.0", "id": number, "error": {"code": 7, "message": "x"}})
-        case "odd_text":
-            text = "a\x1b[31mred\u202e" + "b" * 5000
-            send({"jsonrpc": "2.0", "id": number, "error": {"code": -32000, "message": text[:1900]}})
-        case "surrogate":
-            send({"jsonrpc": "2.0", "id": number, "error": {"code": -32000, "message": "\ud800"}})
-        case _:
-            answer(request)
+def error(number: int, text: str, code: int = -32000) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": text}}
+
+
+def result(number: int, value: bytes) -> bytes:
+    """An answer with a value that `json` would not write."""
+    return b'{"jsonrpc":"2.0","id":%d,"result":{"a":' % number + value + b"}}\n"
+
+
+def later_again(number: int) -> None:
+    answer(number)
+    time.sleep(0.3)
+    answer(number)
+
+
+def stderr_then_answer(number: int) -> None:
+    for _ in range(400):
+        os.write(2, b"e" * 65536)
+    answer(number)
+
+
+def answer_then_exit(number: int) -> None:
+    answer(number)
+    os._exit(0)
+
+
+def half_line(number: int) -> None:
+    write(b'{"jsonrpc":"2.0",')
+    os._exit(0)
+
+
+def ignore_term(number: int) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(600)
+
+
+def close_and_sleep(descriptor: int) -> None:
+    os.close(descriptor)
+    time.sleep(600)
+
+
+ACTS: dict[str, Callable[[int], Any]] = {
+    "wrong_id": lambda _: answer(999),
+    "string_id": lambda n: send({"jsonrpc": "2.0", "id": str(n), "result": {}}),
+    "twice": lambda n: write(2 * (json.dumps({"jsonrpc": "2.0", "id": n, "result": {}}).encode() + b"\n")),
+    "later_again": later_again,
+    "both": lambda n: send({**error(n, "x"), "result": {}}),
+    "neither": lambda n: send({"jsonrpc": "2.0", "id": n}),
+    "extra_field": lambda n: send({"jsonrpc": "2.0", "id": n, "result": {}, "score": 1.0}),
+    "deep": lambda n: write(result(n, b"[" * 100_000 + b"]" * 100_000)),
+    "huge_number": lambda n: write(result(n, b"9" * 100_000)),
+    "nan": lambda n: write(result(n, b"NaN")),
+    "not_utf8": lambda n: write(result(n, b'"\xff"')),
+    "not_json": lambda _: write(b"hello\n"),
+    "array": lambda _: write(b"[]\n"),
+    "no_newline": lambda _: flood(b"x" * 65536),
+    "empty_lines": lambda _: flood(b"\n" * 65536),
+    "notes": lambda _: flood(NOTE * 1000),
+    "unknown_note": lambda _: send({"jsonrpc": "2.0", "method": "score", "params": {}}),
+    "request_back": lambda _: send({"jsonrpc": "2.0", "id": 1, "method": "progress", "params": {}}),
+    "stderr": lambda _: flood(b"e" * 65536, 2),
+    "stderr_then_answer": stderr_then_answer,
+    "exit_0": lambda _: os._exit(0),
+    "half_line": half_line,
+    "kill_self": lambda _: os.kill(os.getpid(), signal.SIGKILL),
+    "ignore_term": ignore_term,
+    "close_stdout": lambda _: close_and_sleep(OUT),
+    "close_stdin": lambda _: close_and_sleep(IN),
+    "answer_then_exit": answer_then_exit,
+    "odd_code": lambda n: send(error(n, "x", 7)),
+    "odd_text": lambda n: send(error(n, "a\x1b[31mred\u202e" + "b" * 1800)),
+    "surrogate": lambda n: send(error(n, "\ud800")),
+}
 
 
 def serve() -> None:
@@ -121,12 +120,12 @@ def serve() -> None:
         for line in requests:
             request = json.loads(line)
             if request["method"] == "describe":
-                answer(request, MANIFEST)
+                answer(request["id"], MANIFEST)
             elif request["method"] == "setup":
                 name = request["params"]["hyperparameters"].get("act") or ""
-                answer(request)
+                answer(request["id"])
             else:
-                act(name, request)
+                ACTS.get(name, answer)(request["id"])
     sys.exit(0)
 
 

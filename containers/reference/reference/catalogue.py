@@ -25,9 +25,12 @@ SCRATCH: dict[str, str] = {
 """Methods trained from scratch: ResNet-32 or ResNet-18."""
 
 PRETRAINED: dict[str, str] = {
+    "adam_adapter": "reference.pretrained.adam_adapter:AdamAdapter",
     "coda_prompt": "reference.pretrained.coda_prompt:CodaPrompt",
     "dualprompt": "reference.pretrained.dualprompt:DualPrompt",
+    "ease": "reference.pretrained.ease:Ease",
     "l2p": "reference.pretrained.l2p:L2P",
+    "ranpac": "reference.pretrained.ranpac:RanPAC",
     "simplecil": "reference.pretrained.simplecil:SimpleCIL",
 }
 """Methods on a pretrained vision transformer."""

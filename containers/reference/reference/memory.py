@@ -40,14 +40,18 @@ class ExemplarMemory:
         self._budget = budget
         self._images: dict[int, np.ndarray] = {}
 
-    def quota(self, classes: int) -> int:
-        """Images each of `classes` classes may keep: floor(total / classes), or the bound per class, if smaller."""
+    def share(self, classes: int) -> float:
+        """Total budget / classes, or the bound per class, if smaller."""
         bounds = []
         if self._budget.total is not None:
-            bounds.append(self._budget.total // max(classes, 1))
+            bounds.append(self._budget.total / max(classes, 1))
         if self._budget.per_class is not None:
-            bounds.append(self._budget.per_class)
-        return min(bounds, default=DEFAULT_PER_CLASS)
+            bounds.append(float(self._budget.per_class))
+        return min(bounds, default=float(DEFAULT_PER_CLASS))
+
+    def quota(self, classes: int) -> int:
+        """Images that each of `classes` classes may keep: the share, rounded down; the remainder is not used."""
+        return int(self.share(classes))
 
     def reduce(self, quota: int) -> None:
         """Keep the first `quota` images of each class."""

@@ -74,8 +74,8 @@ class Recipe:
         schedule = Schedule(self.schedule.kind, first.epochs, first.lr, tuple(first.milestones), first.lr_decay)
         return replace(self, schedule=schedule, weight_decay=first.weight_decay)
 
-    def rescaled(self, *, epochs: int | None = None, lr: float | None = None) -> Self:
-        """The same recipe with another length or base learning rate."""
-        changes: dict[str, Any] = {"epochs": epochs} if epochs is not None else {}
-        changes |= {"lr": lr} if lr is not None else {}
+    def rescaled(self, *, epochs: int | None = None, lr: float | None = None, kind: Kind | None = None) -> Self:
+        """The same recipe with another length, base learning rate or kind of schedule."""
+        given = {"epochs": epochs, "lr": lr, "kind": kind}
+        changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         return replace(self, schedule=replace(self.schedule, **changes))

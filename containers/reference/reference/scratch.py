@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from reference.augment import scratch_transform
 from reference.classifiers import LinearHead
-from reference.engine import Batch, Hooks, Pool, Source, apply, fit
+from reference.engine import EVAL_BATCH, Batch, Hooks, Pool, Source, apply, fit
 from reference.memory import ExemplarMemory, Selection, herding, joined
-from reference.networks.incremental import IncrementalNetwork
-from reference.networks.resnet import backbone_for
+from reference.networks.incremental import IncrementalNetwork, Network
+from reference.networks.resnet import ResNet, backbone_for
 from reference.optim import Parameters
 from reference.schedules import Recipe
 from reference.spaces import scratch_space
@@ -38,7 +38,7 @@ class ScratchLearner(TorchLearner):
     carried: ClassVar[tuple[str, ...]] = ("memory", "means")
     selection: ClassVar[Selection] = "herding"
     last_relu: ClassVar[bool] = True
-    network: IncrementalNetwork
+    network: Network
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -48,11 +48,25 @@ class ScratchLearner(TorchLearner):
         self.transform = scratch_transform(setup.image.height, setup.image.channels, self.option("augmentation"))
         self.memory = ExemplarMemory(setup.exemplars)
         self.means: np.ndarray | None = None
-        """L2-normalised class means of the exemplars, float32 [classes, D] (NaN-free; 0 for a class without any)."""
+        """L2-normalised class means of the exemplars, float32 [classes, D]; None without nearest-mean scores."""
 
     def option(self, name: str) -> Any:
         """A hyperparameter by name; if the point lacks it, the first value of the space."""
         return self.options[name] if name in self.options else type(self).space.root[name].at(0.0)
+
+    def number(self, name: str) -> float:
+        """A hyperparameter that is a number."""
+        return float(self.option(name))
+
+    @property
+    def eval_batch(self) -> int:
+        """Images per batch of feature extraction."""
+        return EVAL_BATCH
+
+    @property
+    def nearest_mean(self) -> bool:
+        """Whether scores come from the nearest mean of exemplars, as the option `head` says."""
+        return "head" in type(self).space.root and self.option("head") == "nme"
 
     # --- network ------------------------------------------------------------------------------------------------------
 
@@ -62,12 +76,17 @@ class ScratchLearner(TorchLearner):
         else:
             self.network.grow(seen)
 
-    def build(self, classes: int) -> Any:
+    @property
+    def scoring(self) -> Network:
+        """The network that features and scores come from."""
+        return self.network
+
+    def build(self, classes: int) -> Network:
         """A new network for the first `classes` classes."""
         backbone = self.backbone()
         return IncrementalNetwork(backbone, LinearHead(backbone.dimension, classes))
 
-    def backbone(self) -> Any:
+    def backbone(self) -> ResNet:
         """A new backbone for the trial's image size."""
         image = self.context.setup.image
         return backbone_for(image.height, image.channels, last_relu=self.last_relu)
@@ -111,8 +130,8 @@ class ScratchLearner(TorchLearner):
 
     def embed(self, images: np.ndarray) -> np.ndarray:
         """Features float32 [N, D] of uint8 images [N, H, W, C], with the test-time transform."""
-        self.network.eval()
-        return apply(self.network.features, images, self.transform, self.device)
+        network = self.scoring.eval()
+        return apply(network.features, images, self.transform, self.device, self.eval_batch)
 
     def normalised(self, images: np.ndarray) -> np.ndarray:
         """`embed`, each row divided by its norm."""
@@ -128,7 +147,7 @@ class ScratchLearner(TorchLearner):
         for label in task.classes:
             images = task.images[task.labels == label]
             self.memory.put(label, images[self.select(images, quota)])
-        if self.option("head") == "nme":
+        if self.nearest_mean:
             self.means = self.exemplar_means()
 
     def select(self, images: np.ndarray, quota: int) -> list[int]:
@@ -142,27 +161,40 @@ class ScratchLearner(TorchLearner):
             raise DivergedError("the network's features are not finite")
         return herding(features, quota)
 
-    def exemplar_means(self) -> np.ndarray:
-        """Class means of the normalised features of the exemplars, normalised again: float32 [classes, D]."""
-        rows = []
-        for label in range(self.seen):
-            images = self.memory.of_class(label)
-            mean = self.normalised(images).mean(0) if images is not None else np.zeros(self.network.backbone.dimension)
-            rows.append(mean / (np.linalg.norm(mean) + EPSILON))
-        return np.stack(rows).astype(np.float32)
+    def balanced(self, task: Task) -> Arrays:
+        """Exemplars and as many images of each of the task's classes, chosen likewise; the memory stays as it is."""
+        quota = self.memory.quota(self.seen)
+        images, labels = self.memory.arrays(quota)
+        keep = ~np.isin(labels, task.classes)
+        parts = [(images[keep], labels[keep])]
+        for label in task.classes:
+            own = task.images[task.labels == label]
+            chosen = own[self.select(own, quota)]
+            parts.append((chosen, np.full(len(chosen), label, np.int64)))
+        return joined(*parts)
+
+    def exemplar_means(self) -> np.ndarray | None:
+        """Class means of the normalised features of the exemplars, normalised again: float32 [classes, D].
+
+        0 for a class without exemplars; None if there are none at all.
+        """
+        images, labels = self.memory.arrays()
+        if not len(labels):
+            return None
+        features = self.normalised(images)
+        means = np.zeros((self.seen, features.shape[1]), np.float32)
+        for label in self.memory.classes:
+            mean = features[labels == label].mean(0)
+            means[label] = mean / (np.linalg.norm(mean) + EPSILON)
+        return means
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
     def predict(self, images: np.ndarray) -> np.ndarray:
         """Scores of the option `head`: the classifier's, or minus the squared distance to the class means (`nme`)."""
-        if self.option("head") == "nme" and self.means is not None:
+        if self.nearest_mean and self.means is not None:
             return self.nearest_means(self.normalised(images))
-        self.network.eval()
-        return apply(self.scores, images, self.transform, self.device)
-
-    def scores(self, x: Tensor) -> Tensor:
-        """What the classifier says of network input [B, C, H, W]."""
-        return self.network(x)  # type: ignore[no-any-return]
+        return apply(self.scoring.eval(), images, self.transform, self.device)
 
     def nearest_means(self, features: np.ndarray) -> np.ndarray:
         """Minus the squared distances [N, classes] of normalised features to the class means."""
@@ -172,14 +204,15 @@ class ScratchLearner(TorchLearner):
 
     def classifier(self) -> np.ndarray:
         """Weights [D, classes] of the classification layer."""
-        return self.network.head.matrix().float().cpu().numpy()
+        weights: np.ndarray = self.scoring.head.matrix().float().cpu().numpy()
+        return weights
 
     def report(self) -> LearnResult:
         """Stored parameters are all floating-point numbers of the state (BatchNorm statistics and means included)."""
         parts = split(self.state_dict())
         stored = sum(t.numel() for t in parts.tensors.values() if t.is_floating_point())
         stored += sum(a.size for a in parts.arrays.values() if a.dtype.kind == "f")
-        parameters = list(self.network.parameters())
+        parameters = list(self.scoring.parameters())
         return LearnResult(
             stored_parameters=stored,
             trainable_parameters=sum(p.numel() for p in parameters if p.requires_grad),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -66,6 +67,12 @@ class ResNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return pool(self.special(self.general(x)))
+
+    @property
+    def map_channels(self) -> list[int]:
+        """Channels of each of `maps`."""
+        stages = [*list(self.general)[1:], self.special, self.special]
+        return [cast("BasicBlock", cast("nn.Sequential", stage)[-1]).norm2.num_features for stage in stages]
 
     def maps(self, x: Tensor) -> list[Tensor]:
         """Outputs of each stage [B, C_l, H_l, W_l], the last stage's without its last block, then the last map.

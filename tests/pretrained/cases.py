@@ -19,6 +19,9 @@ ADAPTER = {**COMMON, "optimizer": "sgd", "lr": 0.05, "scheduler": "cosine", "aug
 
 POINTS: dict[str, dict[str, Any]] = {
     "simplecil": {},
+    "adam_adapter": {**ADAPTER, "ffn_num": 4},
+    "ranpac": {**ADAPTER, "petl": "adapter", "ffn_num": 4, "projection_dim": 40},
+    "ease": {**ADAPTER, "ffn_num": 4, "alpha": 0.1},
     "l2p": {**PROMPT, "pool_size": 4, "prompt_length": 2, "top_k": 2, "pull_lambda": 0.1},
     "dualprompt": {
         **PROMPT,

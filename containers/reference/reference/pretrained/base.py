@@ -103,8 +103,9 @@ class PretrainedLearner(TorchLearner):
         self.network = self.build().to(self.device)
         for classes in state["tasks"]:
             self.begin(classes)
-        super().load_state_dict({**state, "steps": []})
-        self.steps = list(state["steps"])
+        seen = self.seen
+        super().load_state_dict({**state, "steps": []})  # the network has its size already
+        self.seen, self.steps = seen, list(state["steps"])
 
     def report(self) -> LearnResult:
         """Stored: all floating-point numbers of the network, statistics included. Trainable: trained in this task."""

@@ -15,7 +15,7 @@ help: ## this list
 
 # --- what the other targets need --------------------------------------------------------------------------------------
 
-.PHONY: python engine base-image browser images
+.PHONY: python engine base-image browser demo-images images
 python: ## .venv with everything in the versions of constraints.txt
 	@tools/setup_python.sh
 
@@ -28,21 +28,23 @@ base-image: engine ## python:3.11-slim-bookworm, pulled or made
 browser: ## chromium, for the tests of the site
 	@tools/setup_browser.sh
 
+demo-images: python base-image ## base images and two learners: what demo, test and bench run
+	@$(run)/python tools/build_images.py ncm replay
+
 images: python base-image ## base images, the example and the reference learners
 	@$(run)/python tools/build_images.py
 
 # --- what one comes for -----------------------------------------------------------------------------------------------
 
 .PHONY: demo test lint bench
-demo: python base-image ## two learners through the protocol, and the site that shows them
-	@$(run)/python tools/build_images.py ncm replay
+demo: demo-images ## two learners through the protocol, and the site that shows them
 	$(run)/suite submit suite-ncm:latest --track digits-smoke --results $(results)
 	$(run)/suite submit suite-reference:replay --track digits-smoke --results $(results)
 	$(run)/suite site build --results $(results) --out $(site)
 	@$(run)/suite results show --results $(results)
 	@echo "site: $(abspath $(site))/index.html"
 
-test: images browser ## all tests, with coverage
+test: demo-images browser ## all tests, with coverage
 	$(run)/pytest --cov --cov-report=term $(pytest_args)
 
 lint: python ## style, types, layers, workflows
@@ -57,7 +59,7 @@ lint: python ## style, types, layers, workflows
 	  $(run)/zizmor --offline --quiet $$workflows; \
 	fi
 
-bench: images ## what the harness costs, as paired ratios
+bench: demo-images ## what the harness costs, as paired ratios
 	$(run)/python tools/bench.py
 
 # --- and away with it -------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from suite.cli import author, data, doctor, protocol, results, site, submit, track
+from suite.cli import author, data, doctor, protocol, results, site, submit, track, weights
 
 app = typer.Typer(
     name="suite",
@@ -42,3 +42,4 @@ app.add_typer(track.app, name="track")
 app.add_typer(results.app, name="results")
 app.add_typer(site.app, name="site")
 app.add_typer(protocol.app, name="protocol")
+app.add_typer(weights.app, name="weights")

@@ -59,4 +59,4 @@ def build(
             typer.echo(line.rstrip(), err=True)
 
     built = build_learner(folder, tag, dict(a.partition("=")[::2] for a in arguments or []), on_line)
-    typer.echo(f"{built.image}: learner {built.manifest.name}, fingerprint {built.fingerprint[:16]}")
+    typer.echo(f"{built.image[:19]}: learner {built.manifest.name}, fingerprint {built.fingerprint[:16]}")

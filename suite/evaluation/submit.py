@@ -22,13 +22,14 @@ from suite.evaluation.reserve import reserve_disk
 from suite.evaluation.run import Run, changed_inputs, run_submission
 from suite.evaluation.sandboxes import sandbox_name
 from suite.execution import Slot, plan_slots
-from suite.protocol import PROTOCOL_VERSION, Device, Point
+from suite.protocol import PROTOCOL_VERSION, Backbone, Device, Point
 from suite.provenance import cpu_model, gpu_driver, gpus, memory_bytes, package_versions, source_revision, usable_cpus
-from suite.sandbox import Identity, Launch, Limits, Sandbox, Spares, open_sandbox
+from suite.sandbox import Identity, Inside, Isolation, Launch, Limits, Sandbox, Spares, open_sandbox
 from suite.store import Journal, dead_runs, merge_run, run_directories, run_directory
 from suite.store.records import Entry, Machine, RunInfo, RunLock
 from suite.submissions import read_submissions, slug_of_image
 from suite.tracks import Budgets, Track, load_track
+from suite.weights import Weights, find
 
 RUN_LABEL = "continual-suite.run"
 _POINT: TypeAdapter[Point] = TypeAdapter(Point)
@@ -64,11 +65,12 @@ def submit_image(request: Request, report: Report, stop: Stop | None = None, san
     """
     track = load_track(request.track)
     data = _load_data(track, data_root(request.data_root), report)
+    weights = find(track.backbone.name) if track.backbone else None
     with sandbox or open_sandbox(sandbox_name(request.sandbox)) as sandbox:
         identity = sandbox.identify(request.image)
         device, gpu_ids = choose_gpus(request.device, [uuid for uuid, _ in gpus()])
         point = read_hyperparameters(request.hyperparameters, identity) if request.hyperparameters else None
-        lock = _lock(request, track, data, sandbox, identity, device, point)
+        lock = _lock(request, track, data, weights, sandbox, identity, device, point)
         slots = plan_slots(request.slots, track.budgets.cpus, usable_cpus(), gpu_ids)
         journal = Journal(run_directory(request.results, lock.id), keep_states=request.keep_states)
         with journal.lock():
@@ -77,7 +79,7 @@ def submit_image(request: Request, report: Report, stop: Stop | None = None, san
             dead = dead_runs(request.results)
             sandbox.reap(lambda labels: labels.get(RUN_LABEL) in dead)
             reserve_disk(journal.directory, track, len(slots), keep_states=request.keep_states)
-            with _benches(track, identity, data, journal, sandbox, lock, report, stop or Stop(), device) as bench:
+            with _benches(track, identity, data, weights, journal, sandbox, lock, report, stop or Stop()) as bench:
                 run = Run(
                     track=track,
                     lock=lock,
@@ -96,12 +98,12 @@ def _benches(
     track: Track,
     identity: Identity,
     data: dict[str, DataSet],
+    weights: Weights | None,
     journal: Journal,
     sandbox: Sandbox,
     lock: RunLock,
     report: Report,
     stop: Stop,
-    device: Device,
 ) -> Iterator[Callable[[Slot], Bench]]:
     """Makes the bench of each slot once; closes what they hold at the end."""
     made: dict[int, Bench] = {}
@@ -113,13 +115,14 @@ def _benches(
                 made[slot.index] = Bench(
                     track=track,
                     manifest=identity.manifest,
-                    launch=launch_of(identity, track.budgets, slot, lock.id),
+                    launch=launch_of(identity, track.budgets, slot, lock.id, weights),
                     cells=spares,
                     load=data.__getitem__,
                     log=journal,
                     run_key=journal.run_key(),
                     report=report,
-                    device=device,
+                    device=lock.device,
+                    backbone=backbone_of(weights, sandbox.isolation),
                     threads=track.budgets.cpus,
                     is_exclusive=slot.is_exclusive,
                     stop=stop,
@@ -129,7 +132,15 @@ def _benches(
         yield bench
 
 
-def launch_of(identity: Identity, budgets: Budgets, slot: Slot, run: str) -> Launch:
+def backbone_of(weights: Weights | None, isolation: Isolation) -> Backbone | None:
+    """What learners are told of pretrained weights: a name, and where they see the file."""
+    if weights is None:
+        return None
+    folder = Inside().weights if isolation.is_ranked else str(weights.folder)
+    return Backbone(name=weights.manifest.name, path=f"{folder}/{weights.path.name}")
+
+
+def launch_of(identity: Identity, budgets: Budgets, slot: Slot, run: str, weights: Weights | None) -> Launch:
     """How the cells of a slot are started: of the track's budgets only, so that both phases look alike."""
     limits = Limits(
         memory_bytes=budgets.memory_bytes,
@@ -142,7 +153,14 @@ def launch_of(identity: Identity, budgets: Budgets, slot: Slot, run: str) -> Lau
         log_bytes=budgets.log_bytes,
         setup_seconds=budgets.setup_seconds,
     )
-    return Launch(identity.image, limits, gpu=slot.gpu, cpuset=slot.cpus, labels={RUN_LABEL: run})
+    return Launch(
+        identity.image,
+        limits,
+        gpu=slot.gpu,
+        cpuset=slot.cpus,
+        weights=weights.folder if weights else None,
+        labels={RUN_LABEL: run},
+    )
 
 
 def _load_data(track: Track, root: Path, report: Report) -> dict[str, DataSet]:
@@ -161,6 +179,7 @@ def _lock(
     request: Request,
     track: Track,
     data: dict[str, DataSet],
+    weights: Weights | None,
     sandbox: Sandbox,
     identity: Identity,
     device: Device,
@@ -174,7 +193,8 @@ def _lock(
         track=track.name,
         track_hash=track.hash,
         track_snapshot=track.model_dump_json(),
-        data_hashes={name: data_set.sha256 for name, data_set in data.items()},
+        data_hashes={name: data_set.sha256 for name, data_set in data.items()}
+        | ({f"weights:{weights.manifest.name}": weights.manifest.sha256} if weights else {}),
         suite_version=__version__,
         protocol=PROTOCOL_VERSION,
         isolation=sandbox.isolation,

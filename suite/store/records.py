@@ -139,10 +139,11 @@ class RunLock(_Record):
     track_snapshot: str
     """Canonical JSON of the track, so that a result explains itself."""
     data_hashes: dict[str, str]
+    """Content of every data set, and of pretrained weights (`weights:NAME`)."""
     suite_version: str
     protocol: str
     isolation: str
-    device: str
+    device: Literal["cpu", "cuda"]
     hyperparameters: Point | None = None
     """Given by the user instead of tuned: marked, never ranked."""
 

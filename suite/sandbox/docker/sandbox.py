@@ -24,7 +24,6 @@ from suite.sandbox.docker.spec import Placement
 from suite.sandbox.folders import Folders
 from suite.sandbox.intake import remove_tree
 from suite.sandbox.interface import Identity, Isolation, Launch
-from suite.sandbox.warmup import manifest_of
 
 RUNSC = "runsc"
 
@@ -49,14 +48,21 @@ class DockerSandbox:
             )
 
     def identify(self, image: str) -> Identity:
-        """The fingerprint of an image's configuration and layers, and the manifest of its label; an image without the
-        label is asked. `Identity.image` is the image's id, which no tag can move."""
+        """The fingerprint of an image's configuration and layers, and the manifest of its label.
+
+        `Identity.image` is the image's id, which no tag can move. Raises ImageError for an image without the label: what
+        says nothing of itself is not started.
+        """
         from suite.sandbox.images import MANIFEST_LABEL, fingerprint
 
         found = self._checked(image)
         label = ((found.get("Config") or {}).get("Labels") or {}).get(MANIFEST_LABEL)
-        manifest = manifest_of(self, Launch(found["Id"])) if label is None else _manifest(label)
-        return Identity(str(found["Id"]), fingerprint(found), manifest)
+        if label is None:
+            raise ImageError(
+                f"{image} is no learner: it has no label {MANIFEST_LABEL}.",
+                "Build it with `suite build`, which sets the label to what the learner answers to `describe`.",
+            )
+        return Identity(str(found["Id"]), fingerprint(found), _manifest(label))
 
     def start(self, launch: Launch) -> DockerCell:
         """See `Sandbox.start`."""

@@ -109,7 +109,8 @@ class CosineHead(BlockHead):
     def mean_norm(self, before: int) -> Tensor:
         """Mean norm of the weights of the first `before` classes."""
         old = torch.cat(self.weights).detach()[: before * self.proxies]
-        return torch.linalg.vector_norm(old, dim=1).mean()
+        mean: Tensor = torch.linalg.vector_norm(old, dim=1).mean()
+        return mean
 
     def cosines(self, features: Tensor) -> Tensor:
         """Scores [B, classes] without sigma."""

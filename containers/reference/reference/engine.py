@@ -4,70 +4,24 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from reference.augment import Transform
+from reference.batches import Batch, Pool, Source
+from reference.gradients import Eager, Graphed, Precision
 from reference.optim import Parameters, build_optimizer, set_rate
 from reference.schedules import Recipe
 from suite.sdk import DivergedError
 
+__all__ = ["EVAL_BATCH", "Batch", "Hooks", "Pool", "Source", "apply", "fit", "warm_up"]
+
 EVAL_BATCH = 256
 _SECONDS_BETWEEN_NOTES = 0.5
-
-
-class Batch(NamedTuple):
-    """One batch: network input [B, C, H, W], labels int64 [B], and the rows of the pool it was made from."""
-
-    images: Tensor
-    labels: Tensor
-    rows: Tensor
-
-
-class Source(Protocol):
-    """Yields the batches of one epoch."""
-
-    def epoch(self) -> Iterator[Batch]: ...
-
-
-class Pool:
-    """Images on the device as uint8, with labels: shuffled, augmented batches of each epoch.
-
-    A last batch of a single image joins the batch before it, because batch normalisation learns nothing from one.
-    """
-
-    def __init__(
-        self, images: np.ndarray, labels: np.ndarray, transform: Transform, batch_size: int, device: torch.device
-    ) -> None:
-        self.stored = transform.store(images, device)
-        self.labels = torch.from_numpy(np.ascontiguousarray(labels)).to(device)
-        self._transform = transform
-        self._batch_size = batch_size
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def epoch(self) -> Iterator[Batch]:
-        for rows in split_rows(torch.randperm(len(self)), self._batch_size):
-            yield self.batch(rows)
-
-    def batch(self, rows: Tensor) -> Batch:
-        """The augmented batch of the given rows."""
-        rows = rows.to(self.labels.device)
-        return Batch(self._transform.train(self.stored, rows), self.labels[rows], rows)
-
-
-def split_rows(rows: Tensor, size: int) -> list[Tensor]:
-    """Pieces of at most `size` rows; a last piece of one row joins the piece before it."""
-    pieces = list(torch.split(rows, size))
-    if len(pieces) > 1 and len(pieces[-1]) == 1:
-        pieces[-2:] = [torch.cat(pieces[-2:])]
-    return pieces
 
 
 @dataclass(frozen=True)
@@ -78,6 +32,9 @@ class Hooks:
     """Called between backward and step (to clamp or mask gradients)."""
     note: Callable[[int, int, float], None] | None = None
     """Told (epoch, epochs, mean loss), at most twice a second and after the last epoch."""
+    precision: Precision = "float32"
+    graphs: bool = False
+    """Whether full batches are replayed from a CUDA graph; on a CPU nothing changes."""
 
 
 def fit(
@@ -93,19 +50,20 @@ def fit(
     Raises DivergedError after the first epoch whose loss is not finite.
     """
     optimizer = build_optimizer(parameters, recipe)
+    if hooks.graphs and torch.cuda.is_available():
+        gradients: Eager = Graphed(loss_of, parameters, hooks.precision, batch_size=recipe.batch_size)
+    else:
+        gradients = Eager(loss_of, parameters, hooks.precision)
     epochs, told = recipe.schedule.epochs, -math.inf
     for epoch in range(epochs):
         set_rate(optimizer, recipe.schedule.lr_at(epoch))
         network.train()
         losses = []
         for batch in source.epoch():
-            loss = loss_of(batch)
-            optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            losses.append(gradients(batch))
             if hooks.before_step:
                 hooks.before_step()
             optimizer.step()
-            losses.append(loss.detach())
         mean = float(torch.stack(losses).mean()) if losses else 0.0
         if not math.isfinite(mean):
             raise DivergedError(f"the training loss is {mean} in epoch {epoch + 1} of {epochs}")
@@ -132,3 +90,15 @@ def apply(
         piece = torch.from_numpy(np.array(images[start : start + batch_size])).to(device)
         parts.append(function(transform.test(piece)).float().cpu().numpy())
     return np.concatenate(parts)
+
+
+def warm_up(backbone: nn.Module, side: int, channels: int, batch_size: int, device: torch.device) -> None:
+    """One training and one evaluation pass on noise: contexts, kernel choices and caches are there before data are."""
+    images = torch.rand(batch_size, channels, side, side, device=device).contiguous(memory_format=torch.channels_last)
+    backbone.train()
+    backbone(images).sum().backward()
+    backbone.eval()
+    with torch.no_grad():
+        backbone(images)
+    if device.type == "cuda":
+        torch.cuda.synchronize()

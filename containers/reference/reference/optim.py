@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from reference.schedules import Recipe
 
-Parameters = Iterable[Tensor] | list[dict[str, Any]]
+Parameters = Sequence[Tensor] | Sequence[dict[str, Any]]
 
 
 def build_optimizer(parameters: Parameters, recipe: Recipe) -> torch.optim.Optimizer:

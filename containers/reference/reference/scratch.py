@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from reference.allocator import keep_freed_memory
 from reference.augment import scratch_transform
 from reference.classifiers import LinearHead
-from reference.engine import EVAL_BATCH, Batch, Hooks, Pool, Source, apply, fit
+from reference.engine import EVAL_BATCH, Batch, Hooks, Pool, Source, apply, fit, warm_up
 from reference.memory import ExemplarMemory, Selection, herding, joined
 from reference.networks.incremental import IncrementalNetwork, Network
 from reference.networks.resnet import ResNet, backbone_for
@@ -38,6 +39,8 @@ class ScratchLearner(TorchLearner):
     carried: ClassVar[tuple[str, ...]] = ("memory", "means")
     selection: ClassVar[Selection] = "herding"
     last_relu: ClassVar[bool] = True
+    graphs: ClassVar[bool] = False
+    """Whether training steps are replayed from CUDA graphs; off until it has been measured on a GPU."""
     network: Network
 
     def __init__(self, context: Context) -> None:
@@ -49,6 +52,13 @@ class ScratchLearner(TorchLearner):
         self.memory = ExemplarMemory(setup.exemplars)
         self.means: np.ndarray | None = None
         """L2-normalised class means of the exemplars, float32 [classes, D]; None without nearest-mean scores."""
+
+    def setup(self) -> None:
+        """Warm up what needs no data: the allocator, and on a GPU the context and the convolution kernels."""
+        keep_freed_memory()
+        if self.device.type == "cuda":
+            image = self.context.setup.image
+            warm_up(self.backbone().to(self.device), image.height, image.channels, self.recipe.batch_size, self.device)
 
     def option(self, name: str) -> Any:
         """A hyperparameter by name; if the point lacks it, the first value of the space."""
@@ -124,7 +134,8 @@ class ScratchLearner(TorchLearner):
         def tell(epoch: int, epochs: int, loss: float) -> None:
             self.progress(epoch, epochs, note, loss=loss)
 
-        fit(network, parameters, source, loss_of, recipe, Hooks(before_step, tell))
+        hooks = Hooks(before_step, tell, self.option("precision"), self.graphs)
+        fit(network, parameters, source, loss_of, recipe, hooks)
 
     # --- memory -------------------------------------------------------------------------------------------------------
 

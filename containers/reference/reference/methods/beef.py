@@ -189,9 +189,9 @@ class BEEF(ScratchLearner):
         assert module.backward is not None  # noqa: S101  (for the type checker)
         bias = None if self.option("as_published") else head.bias[:old]
         before = functional.linear(features[:, :-d], head.weight[:old, :-d], bias)
-        repeats = torch.tensor(sizes, device=features.device)
-        back = fusion(module.backward(features[:, -d:])).repeat_interleave(repeats, 1, output_size=old)
-        return torch.cat([before + back, module.new(features[:, -d:])], 1)
+        back = fusion(module.backward(features[:, -d:]))
+        spread = torch.cat([back[:, i : i + 1].expand(-1, size) for i, size in enumerate(sizes)], 1)
+        return torch.cat([before + spread, module.new(features[:, -d:])], 1)
 
     @torch.no_grad()
     def merge(self, module: Module, fusion: FusionLayers, sizes: list[int]) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from reference.engine import Batch, Pool, split_rows
+from reference.batches import Batch, Pool, split_rows
 from reference.networks.incremental import Network, frozen
 from reference.scratch import ScratchLearner
 from reference.spaces import TEMPERATURE, scratch_space

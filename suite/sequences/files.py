@@ -39,7 +39,7 @@ class LearnerRecord(_Record):
     name: str
     fingerprint: str
     hyperparameters: dict[str, Any]
-    isolation: Literal["none", "strict"] = Field("none", description="how it ran during the search")
+    isolation: Literal["none", "strict"] = Field(default="none", description="how it ran during the search")
     correct: list[list[int]] = Field(description="lower triangle: correct held-out items after each task")
     total: list[list[int]] = Field(description="lower triangle: held-out items")
 

@@ -26,7 +26,7 @@ class PoolClass(BaseModel):
     )
     name: str = Field(min_length=1, max_length=200, description="name of the class there")
     train: int = Field(ge=0, description="images in the training split of the source")
-    test: int = Field(0, ge=0, description="images in the test split of the source")
+    test: int = Field(default=0, ge=0, description="images in the test split of the source")
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="hash of the images of both splits")
 
     @property
@@ -60,9 +60,11 @@ class Pool(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(min_length=1, max_length=100)
-    version: int = Field(1, ge=1)
-    parent: str | None = Field(None, description="hash of the version that this one grew from")
-    min_images: int = Field(1, ge=1, description="classes with fewer images, both splits together, are left out")
+    version: int = Field(default=1, ge=1)
+    parent: str | None = Field(default=None, description="hash of the version that this one grew from")
+    min_images: int = Field(
+        default=1, ge=1, description="classes with fewer images, both splits together, are left out"
+    )
     datasets: tuple[PoolDataset, ...]
 
     @model_validator(mode="after")

@@ -24,23 +24,25 @@ class SearchSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     strategy: Strategy = "search"
-    tasks: int = Field(10, ge=1, description="N, tasks in the sequence")
-    classes_per_task: int = Field(20, ge=1, description="K, classes in a task")
-    n_greedy: int = Field(100, ge=1, description="tasks drawn by algorithm 1 at each step")
-    n_clusters: int = Field(5, ge=1, description="clusters of algorithm 2")
-    n_candidates: int = Field(10, ge=1, description="J, candidates that the search chooses from")
-    neighbours: int = Field(20, ge=1, description="k of the k-NN classifiers of algorithm 2")
-    epsilon: float = Field(0.1, gt=0, description="e of p = (n_c + e) / (k + K e)")
-    images_per_class: int = Field(20, ge=1, description="most images of a class and part that are embedded")
-    look_ahead: int = Field(1, ge=0, le=2, description="l of eq. 6")
-    discount: float = Field(1.0, gt=0, le=1, description="alpha of eq. 5")
-    temperature: float = Field(0.0, ge=0, description="tau of eq. 7; 0 takes the best candidate")
+    tasks: int = Field(default=10, ge=1, description="N, tasks in the sequence")
+    classes_per_task: int = Field(default=20, ge=1, description="K, classes in a task")
+    n_greedy: int = Field(default=100, ge=1, description="tasks drawn by algorithm 1 at each step")
+    n_clusters: int = Field(default=5, ge=1, description="clusters of algorithm 2")
+    n_candidates: int = Field(default=10, ge=1, description="J, candidates that the search chooses from")
+    neighbours: int = Field(default=20, ge=1, description="k of the k-NN classifiers of algorithm 2")
+    epsilon: float = Field(default=0.1, gt=0, description="e of p = (n_c + e) / (k + K e)")
+    images_per_class: int = Field(default=20, ge=1, description="most images of a class and part that are embedded")
+    look_ahead: int = Field(default=1, ge=0, le=2, description="l of eq. 6")
+    discount: float = Field(default=1.0, gt=0, le=1, description="alpha of eq. 5")
+    temperature: float = Field(default=0.0, ge=0, description="tau of eq. 7; 0 takes the best candidate")
     method: Method = "exhaustive"
-    expand: int | None = Field(3, ge=1, description="exhaustive: candidates, best first, whose look-ahead is evaluated")
-    children: int | None = Field(3, ge=1, description="most next tasks of an inner node")
-    carry: int = Field(3, ge=0, description="most scored children of the chosen task among the next candidates")
-    learn_calls: int | None = Field(None, ge=1, description="mcts: learn calls of the whole group per step")
-    exploration: float = Field(0.5, ge=0, description="mcts: c of UCT, on values scaled to [0, 1]")
+    expand: int | None = Field(
+        default=3, ge=1, description="exhaustive: candidates, best first, whose look-ahead is evaluated"
+    )
+    children: int | None = Field(default=3, ge=1, description="most next tasks of an inner node")
+    carry: int = Field(default=3, ge=0, description="most scored children of the chosen task among the next candidates")
+    learn_calls: int | None = Field(default=None, ge=1, description="mcts: learn calls of the whole group per step")
+    exploration: float = Field(default=0.5, ge=0, description="mcts: c of UCT, on values scaled to [0, 1]")
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from suite.errors import UsageError
-from suite.sequences.environment import Path, Task, state_name
+from suite.metrics import AccuracyCounts, afm, ala
+from suite.sequences.environment import INITIAL, Path, Task, state_name
 from suite.sequences.explorer import Explorer
 from suite.sequences.generation import Candidate, Look, Outcome, PoolView, first_task, generate
 from suite.sequences.journal import DirectoryJournal, Journal, MemoryJournal
@@ -179,43 +180,36 @@ def test_the_plan_is_exact_where_candidates_never_run_out(look_ahead: int) -> No
     assert (plan.seconds, plan.disk_bytes) == (None, None)
 
 
-def learn_calls_from_scratch(outcome: Outcome, group: Sequence[ToyLearner]) -> int:
-    """Learn every path of the history from its first task on, as a search without states would; compare the rewards."""
-    calls = 0
+def learn_calls_from_scratch(outcome: Outcome, learner: ToyLearner) -> int:
+    """Learn every path of the history from its first task on, as a search without states would; check its rewards."""
+    seen: set[Path] = set()
 
     def evaluate(path: Path, look: Look) -> None:
-        nonlocal calls
         if path not in seen:
             seen.add(path)
-            for learner, reward in zip(group, look.learner_rewards, strict=True):
-                parent = ""
-                before = learner.learn_calls
-                for t in range(len(path)):
-                    state = f"scratch {t}"
-                    learner.learn(parent, path[t], state)
-                    parent = state
-                calls += learner.learn_calls - before
-                hits = learner.score(parent, path)
-                assert len(hits) == len(path)
-                assert -2 <= reward <= 1
+            rows = []
+            for t in range(len(path)):
+                learner.learn(f"{t - 1}" if t else INITIAL, path[t], f"{t}")
+                rows.append(learner.score(f"{t}", path[: t + 1]))
+            counts = AccuracyCounts.from_rows([[c for c, _ in row] for row in rows], [[n for _, n in r] for r in rows])
+            assert look.reward == pytest.approx(afm(counts)[-1] - ala(counts)[-1])
         for each in look.ahead:
             evaluate((*path, each.task), each)
 
-    seen: set[Path] = set()
     for t, step in enumerate(outcome.steps):
         for candidate in step.candidates:
             assert candidate.look is not None
             evaluate((*outcome.path[:t], candidate.task), candidate.look)
-    return calls
+    return learner.learn_calls
 
 
 @pytest.mark.parametrize(("tasks", "times"), [(10, 5), (20, 10)])
 def test_states_save_most_of_the_learning(tasks: int, times: int) -> None:
     settings = small(tasks=tasks, classes_per_task=2, carry=3)
-    group = learners(1)
-    outcome = generate(POOL, group, settings, 0, MemoryJournal())
-    economical = sum(each.learn_calls for each in group)
-    naive = learn_calls_from_scratch(outcome, learners(1))
+    (learner,) = learners(1)
+    outcome = generate(POOL, [learner], settings, 0, MemoryJournal())
+    economical = learner.learn_calls
+    naive = learn_calls_from_scratch(outcome, learners(1)[0])
     assert economical == outcome.ledger.learn_calls
     assert naive == outcome.ledger.naive_learn_calls
     assert naive >= times * economical

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from suite.errors import StoreError
+from suite.protocol.space import Dimension
 
 
 class _View(BaseModel):
@@ -37,6 +38,8 @@ class TrackView(_View):
     scenario: str = ""
     draws: int = Field(ge=1)
     seeds: int = Field(ge=1)
+    space: dict[str, Dimension] = Field(default_factory=dict)
+    """Ranges that the track sets in place of a learner's own."""
     tuning: TuningView
     evaluation: list[EvaluationView] = Field(min_length=1)
 

@@ -24,11 +24,24 @@ from suite.metrics.ranks import (
     p_value,
     spearman,
 )
+from suite.metrics.representation import (
+    ClassifierDistance,
+    LinearProbe,
+    SgdSettings,
+    distance_to_optimal,
+    knn_accuracy,
+    linear_cka,
+    ridge_probe,
+    sgd_probe,
+)
 from suite.metrics.selection import Summary, best_draw, harmonic_mean, selection_score, summarise
 
 __all__ = [
     "AccuracyCounts",
+    "ClassifierDistance",
     "Correlation",
+    "LinearProbe",
+    "SgdSettings",
     "Summary",
     "acc",
     "afm",
@@ -41,12 +54,17 @@ __all__ = [
     "bootstrap_interval",
     "competition_ranks",
     "correlate",
+    "distance_to_optimal",
     "final_acc",
     "harmonic_mean",
     "kendall",
+    "knn_accuracy",
+    "linear_cka",
     "memory_b4",
     "p_value",
+    "ridge_probe",
     "selection_score",
+    "sgd_probe",
     "spearman",
     "summarise",
     "task_accuracy",

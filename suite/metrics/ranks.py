@@ -1,7 +1,4 @@
-"""Ranks and rank correlation in plain numpy: ties, permutation tests, bootstrap intervals.
-
-Random draws read the raw PCG64 bit stream, which numpy promises to keep; its higher-level distributions may change.
-"""
+"""Ranks and rank correlation in plain numpy: ties, permutation tests, bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -13,6 +10,8 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from suite.metrics.draws import random_bits, random_orders
 
 Floats = NDArray[np.float64]
 Method = Literal["spearman", "kendall"]
@@ -95,7 +94,7 @@ def bootstrap_interval(
     if not 0 < level < 1 or resamples < 1:
         raise ValueError("level must lie in (0, 1) and there must be at least one resample")
     n = first.size
-    drawn = (_raw(seed, resamples * n) % np.uint64(n)).astype(np.intp).reshape(resamples, n)
+    drawn = (random_bits(seed, resamples * n) % np.uint64(n)).astype(np.intp).reshape(resamples, n)
     measure: Callable[[ArrayLike, ArrayLike], float] = spearman if method == "spearman" else kendall
     values = np.array([measure(first[index], second[index]) for index in drawn])
     values = values[~np.isnan(values)]
@@ -154,10 +153,6 @@ def _all_permutations(n: int) -> Iterator[NDArray[np.intp]]:
 def _random_permutations(n: int, count: int, seed: int) -> Iterator[NDArray[np.intp]]:
     if count < 1:
         raise ValueError("there must be at least one permutation")
-    keys = _raw(seed, count * n).reshape(count, n)
+    orders = random_orders(seed, count, n)
     for start in range(0, count, _CHUNK):
-        yield np.argsort(keys[start : start + _CHUNK], axis=1, kind="stable")
-
-
-def _raw(seed: int, count: int) -> NDArray[np.uint64]:
-    return np.asarray(np.random.PCG64(seed).random_raw(count), dtype=np.uint64)
+        yield orders[start : start + _CHUNK]

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from suite.errors import InfrastructureError
-from suite.sandbox import MemorySandbox, open_sandbox
+from suite.sandbox import Launch, MemorySandbox, open_sandbox
+from suite.sandbox.warmup import manifest_of
 from tests.sandbox.learners import acts
 from tests.sandbox.support import LEARNERS, Runtime
 
@@ -29,11 +30,17 @@ def engine_is_there() -> bool:
         pytest.skip(str(error))
 
 
+def ask(image: str) -> str:
+    """The manifest that an image's learner gives, as JSON."""
+    with open_sandbox("docker") as sandbox:
+        return manifest_of(sandbox, Launch(image)).model_dump_json()
+
+
 @pytest.fixture(scope="session")
 def test_images(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """One image for each test learner."""
     engine_is_there()
-    from suite.sandbox.images import build_image
+    from suite.sandbox.images import build_with_manifest
 
     images = {}
     for name, target in (("acts", "acts.py:Acts"), ("rogue", "rogue.py:Rogue")):
@@ -44,7 +51,7 @@ def test_images(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
             "FROM continual-suite/base-numpy\nCOPY *.py /app/\nWORKDIR /app\n"
             f'ENTRYPOINT ["python", "-m", "suite.sdk", "{target}"]\n'
         )
-        images[name] = build_image(context, f"continual-suite-test/{name}:latest")
+        images[name] = build_with_manifest(context, f"continual-suite-test/{name}:latest", ask)
     return images
 
 

@@ -215,12 +215,23 @@ def _start(engine: Engine, container: str, launch: Launch) -> None:
         try:
             engine.api.start(container)
         except docker.errors.APIError as error:
-            if error.status_code == requests.codes.bad_request:  # its entry point is not there, or not executable
+            if _is_of_the_image(error):
                 raise ImageError(
                     f'The image "{quote(launch.image)}" does not start: {quote(str(error.explanation))}',
-                    "Check its ENTRYPOINT.",
+                    "Check its ENTRYPOINT, and that it has no files of its own under /suite and /tmp.",
                 ) from error
             raise
+
+
+def _is_of_the_image(error: docker.errors.APIError) -> bool:
+    """Whether a start failed because of what an image holds: no entry point, or files where its mounts belong.
+
+    A GPU's hook fails with the same words, and is the machine's.
+    """
+    text = str(error.explanation or "")
+    if "hook" in text or "nvidia" in text:
+        return False
+    return bool(error.status_code == requests.codes.bad_request) or "error mounting" in text
 
 
 def _gauge(engine: Engine, container: str) -> Any:

@@ -37,7 +37,8 @@ def shares_files(engine: Engine, folders: Folders, image: str) -> bool:
 
 
 def _read_through(engine: Engine, folder: Path, image: str) -> bytes:
-    mount = Mount(IN, str(folder), type="bind", read_only=True)
+    target = f"/{folder.name}"  # a place that no image can have prepared
+    mount = Mount(target, str(folder), type="bind", read_only=True)
     container = ""
     with engine_errors("probe a bind mount"):
         try:
@@ -47,7 +48,7 @@ def _read_through(engine: Engine, folder: Path, image: str) -> bytes:
                 labels=labels_of(folder.name, {}),
                 host_config=engine.api.create_host_config(network_mode="none", mounts=[mount]),
             )["Id"]
-            stream, _ = engine.api.get_archive(container, f"{IN}/{_NONCE}")
+            stream, _ = engine.api.get_archive(container, f"{target}/{_NONCE}")
             return b"".join(stream)
         except docker.errors.APIError as error:
             if error.is_server_error() and "mount" not in str(error):

@@ -50,8 +50,8 @@ class DockerSandbox:
     def identify(self, image: str) -> Identity:
         """The fingerprint of an image's configuration and layers, and the manifest of its label.
 
-        `Identity.image` is the image's id, which no tag can move. Raises ImageError for an image without the label: what
-        says nothing of itself is not started.
+        `Identity.image` is the image's id, which no tag can move. Raises ImageError for an image without the label:
+        what says nothing of itself is not started.
         """
         from suite.sandbox.images import MANIFEST_LABEL, fingerprint
 

@@ -125,7 +125,8 @@ def serve() -> None:
                 name = request["params"]["hyperparameters"].get("act") or ""
                 answer(request["id"])
             else:
-                ACTS.get(name, answer)(request["id"])
+                perform: Callable[[int], Any] = ACTS.get(name, answer)
+                perform(request["id"])
     sys.exit(0)
 
 

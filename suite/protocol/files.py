@@ -113,7 +113,7 @@ def npy_header(dtype: str, shape: tuple[int, ...]) -> bytes:
 
 def write_array(array: np.ndarray, path: Path) -> None:
     """Write float32 `array` in C order under the header of `npy_header`."""
-    data = np.ascontiguousarray(array, dtype="<f4")
+    data = np.asarray(array, dtype="<f4", order="C")
     with path.open("wb") as stream:
         stream.write(npy_header("<f4", data.shape))
         stream.write(data.data if data.size else b"")

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path as FilePath
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ class ToyWorld:
     blocking: Floats
     forgetting: Floats
     features: Floats
+    _means: dict[tuple[str, Task, Task], float] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def identity(self) -> str:
@@ -42,11 +43,18 @@ class ToyWorld:
 
     def accuracy(self, path: Path, tested: int) -> float:
         """Acc(T^t', f^t) of task `tested` (from 0) after the whole of `path`, in [0, 1]."""
-        task = list(path[tested])
-        value = 1.0 - float(self.hardness[task].mean())
-        value -= sum(float(self.blocking[np.ix_(list(earlier), task)].mean()) for earlier in path[:tested])
-        value -= sum(float(self.forgetting[np.ix_(task, list(later))].mean()) for later in path[tested + 1 :])
+        task = path[tested]
+        value = 1.0 - float(self.hardness[list(task)].mean())
+        value -= sum(self._between("blocking", earlier, task) for earlier in path[:tested])
+        value -= sum(self._between("forgetting", task, later) for later in path[tested + 1 :])
         return min(1.0, max(0.0, value))
+
+    def _between(self, kind: Literal["blocking", "forgetting"], earlier: Task, later: Task) -> float:
+        key = (kind, earlier, later)
+        if key not in self._means:
+            matrix = self.blocking if kind == "blocking" else self.forgetting
+            self._means[key] = float(matrix[np.ix_(list(earlier), list(later))].mean())
+        return self._means[key]
 
 
 def random_world(classes: int, seed: int, dimensions: int = 6) -> ToyWorld:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import random
 import signal
@@ -15,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from suite.errors import UsageError
+from suite.errors import StoreError, UsageError
 from suite.metrics import AccuracyCounts, afm, ala
 from suite.sequences.environment import INITIAL, Path, Task, state_name
 from suite.sequences.explorer import Explorer
@@ -54,7 +55,9 @@ def test_a_sequence_has_disjoint_tasks_of_the_size_asked_for(strategy: str) -> N
 
 def test_the_first_task_depends_on_the_seed_and_on_nothing_else() -> None:
     for seed in (0, 1):
-        starts = {generate(POOL, learners(), small(strategy=s), seed, MemoryJournal()).path[0] for s in STRATEGIES}
+        starts = {
+            generate(POOL, learners(1), small(strategy=s, tasks=2), seed, MemoryJournal()).path[0] for s in STRATEGIES
+        }
         assert starts == {first_task(POOL, 3, seed)}
     assert first_task(POOL, 3, 0) != first_task(POOL, 3, 1)
 
@@ -314,6 +317,16 @@ def test_a_search_killed_at_random_moments_resumes_to_the_same_sequence(tmp_path
             output, _ = process.communicate(timeout=60)
     assert killed >= 2
     assert output == undisturbed
+
+
+def test_malformed_candidates_in_a_journal_are_reported(tmp_path: FilePath) -> None:
+    settings = small(tasks=2)
+    generate(POOL, learners(1), settings, 0, DirectoryJournal(tmp_path))
+    for file in tmp_path.iterdir():
+        if "tasks" in json.loads(file.read_text()):
+            file.write_text('{"tasks": [["a"]]}')
+    with pytest.raises(StoreError, match="malformed"):
+        generate(POOL, learners(1), settings, 0, DirectoryJournal(tmp_path))
 
 
 def test_a_journal_serves_another_search_of_the_same_learners() -> None:

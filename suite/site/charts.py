@@ -6,7 +6,8 @@ dark), each point says its value in a `<title>`, and the same results give the s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET  # only writes what pygal made
@@ -44,17 +45,28 @@ def accuracy_curves(results: Sequence[tuple[str, SetSummary]], caption: str) -> 
     if not lines:
         return None
     length = max(len(tasks) for _, tasks in lines)
-    chart = pygal.Line(
-        _config(pygal, height=360, range=(0, 100), x_title="Tasks learned", y_title="Acc (%)", dots_size=4)
+    bottom, top = _range([t.acc for _, tasks in lines for t in tasks])
+    config = _config(
+        pygal,
+        height=330 + 21 * ((len(lines) + 1) // 2),
+        range=(bottom, top),
+        x_title="Tasks learned",
+        y_title="Acc (%)",
+        dots_size=4,
     )
+    chart = pygal.Line(config)
     chart.x_labels = [str(t + 1) for t in range(length)]
+    chart.y_labels = list(range(bottom, top + 1, 10))
     for label, tasks in lines:
         chart.add(clean(label, _NAME), [_point(t.acc, f"after task {t.task + 1}") for t in tasks])
     return Chart(_svg(chart, caption), caption)
 
 
-def phase_dots(board: Board) -> Chart | None:
-    """Acc while tuned and while evaluated, one row per entry; None if no entry has both."""
+def phase_dots(board: Board, title: Callable[[str], str]) -> Chart | None:
+    """Acc while tuned and while evaluated, one row per entry; None if no entry has both.
+
+    `title` gives the name of a submission by its slug.
+    """
     import pygal
 
     entries = [
@@ -65,10 +77,11 @@ def phase_dots(board: Board) -> Chart | None:
     if not entries:
         return None
     rows = list(enumerate(reversed(entries), start=1))
+    names = {e.run: clean(title(e.info.lock.submission), _NAME) for e in entries}
     caption = "Acc of each submission while tuned and on the evaluation sets: a line shows how far they lie apart."
     config = _config(
         pygal,
-        height=140 + 34 * len(rows),
+        height=120 + 32 * len(rows),
         xrange=(0, 100),
         range=(0.5, len(rows) + 0.5),
         x_title="Acc (%)",
@@ -79,13 +92,13 @@ def phase_dots(board: Board) -> Chart | None:
     )
     chart = pygal.XY(config)
     chart.x_labels = list(range(0, 101, 20))
-    chart.y_labels = [{"label": clean(e.info.lock.submission, _NAME), "value": y} for y, e in rows]
+    chart.y_labels = [{"label": names[e.run], "value": y} for y, e in rows]
     tuning = f"tuning: {clean(board.track.tuning.data_set, _NAME)}"
-    chart.add(tuning, [_dot(e.tuning.acc if e.tuning else None, y, e) for y, e in rows])
+    chart.add(tuning, [_dot(e.tuning.acc if e.tuning else None, y, names[e.run]) for y, e in rows])
     for i, part in enumerate(board.track.evaluation):
         similarity = f" ({part.similarity})" if part.similarity else ""
         label = f"{clean(part.data_set, _NAME)}{similarity}"
-        chart.add(label, [_dot(e.evaluation[i].acc, y, e) for y, e in rows])
+        chart.add(label, [_dot(e.evaluation[i].acc, y, names[e.run]) for y, e in rows])
     dotted = 1 + len(board.track.evaluation)
     for y, entry in rows:
         chart.add(None, _span(entry, y), stroke=True, show_dots=False)
@@ -98,7 +111,7 @@ def _config(pygal: Any, **changes: Any) -> Config:
             "css": [],
             "js": [],
             "no_prefix": True,
-            "width": 760,
+            "width": 640,
             "show_legend": True,
             "legend_at_bottom": True,
             "legend_at_bottom_columns": 2,
@@ -120,14 +133,18 @@ def _point(summary: Summary, where: str) -> dict[str, Any]:
     return point
 
 
-def _dot(summary: Summary | None, y: int, entry: EntrySummary) -> dict[str, Any] | None:
+def _range(summaries: Sequence[Summary]) -> tuple[int, int]:
+    """The tens that hold every mean with its standard deviation, at least twenty points apart."""
+    low = min(s.mean - (s.std or 0) for s in summaries)
+    high = max(s.mean + (s.std or 0) for s in summaries)
+    bottom = max(0, math.floor(10 * low) * 10)
+    return min(bottom, 80), min(100, max(math.ceil(10 * high) * 10, bottom + 20))
+
+
+def _dot(summary: Summary | None, y: int, name: str) -> dict[str, Any] | None:
     if summary is None:
         return None
-    return {"value": (100 * summary.mean, y), "label": f"{clean(entry.info.lock.submission)}: {_text(summary)}"}
-
-
-def _text(summary: Summary) -> str:
-    return f"{figures.mean_std(summary)} %"
+    return {"value": (100 * summary.mean, y), "label": f"{name}: {figures.mean_std(summary)} %"}
 
 
 def _span(entry: EntrySummary, y: int) -> list[tuple[float, int]]:
@@ -150,6 +167,7 @@ def _svg(chart: Any, caption: str, links_from: int | None = None) -> Markup:
     root.set("class", "chart")
     _drop_texts_for_scripts(root)
     _shorten(root.iter())
+    _fit(root)
     if links_from is not None:
         _mark_links(root, links_from)
     ET.register_namespace("", _SVG)
@@ -192,6 +210,16 @@ def _short(part: str) -> str:
         return f"{head}{round(float(part[len(head) :]), 1):g}"
     except ValueError:
         return part
+
+
+def _fit(root: Any) -> None:
+    """Let the picture end below its legend: pygal counts lines without a title, and rounds its rows down."""
+    for group in root.iter():
+        if group.get("class") == "legends":
+            top = float(group.get("transform").rstrip(")").replace(",", " ").split()[-1])
+            rows = [float(square.get("y")) for square in group.iter() if _tag(square) == "rect"]
+            width = root.get("viewBox").split()[2]
+            root.set("viewBox", f"0 0 {width} {top + max(rows) + 24:g}")
 
 
 def _mark_links(root: Any, first: int) -> None:

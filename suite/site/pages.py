@@ -136,7 +136,7 @@ def track_page(contents: Contents, track: TrackView) -> TrackPage:
         track=track,
         board=board,
         tables=tables,
-        dots=phase_dots(board),
+        dots=phase_dots(board, contents.title),
         curves=_curves(contents, board),
         lines_left_out=max(0, len(board.standings) - MOST_LINES),
         older=older,

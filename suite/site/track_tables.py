@@ -25,8 +25,8 @@ def ranking(board: Board, link: Link) -> Table:
     for part in board.track.evaluation:
         name, group = part.data_set, _group(board, part.data_set)
         columns += [
-            Column(f"{name}_acc", "Acc", "mean_std", "accuracy after the last task, in %", group),
-            Column(f"{name}_avg_acc", "AvgAcc", "mean_std", "mean over tasks of Acc, in %", group),
+            Column(f"{name}:acc", "Acc", "mean_std", "accuracy after the last task, in %", group),
+            Column(f"{name}:avg_acc", "AvgAcc", "mean_std", "mean over tasks of Acc, in %", group),
         ]
     columns.append(Column("status", "Status", "status"))
     rows = []
@@ -39,8 +39,8 @@ def ranking(board: Board, link: Link) -> Table:
             "status": entry.status,
         }
         for result in entry.evaluation:
-            row[f"{result.data_set}_acc"] = _or_status(result.acc, entry, result)
-            row[f"{result.data_set}_avg_acc"] = _or_status(result.avg_acc, entry, result)
+            row[f"{result.data_set}:acc"] = _or_status(result.acc, entry, result)
+            row[f"{result.data_set}:avg_acc"] = _or_status(result.avg_acc, entry, result)
         rows.append(row)
     return Table(
         id="ranking",
@@ -64,9 +64,9 @@ def phases(board: Board, link: Link) -> Table:
     for part in board.track.evaluation:
         name, group = part.data_set, _group(board, part.data_set)
         columns += [
-            Column(f"{name}_difference", f"Tuning {MINUS} evaluation", "points", "difference of the two Acc", group),
-            Column(f"{name}_margin", "over Replay", "points", "its Acc minus that of Replay", group),
-            Column(f"{name}_rank", "Place", "place", "by the harmonic mean of Acc and AvgAcc", group),
+            Column(f"{name}:difference", f"Tuning {MINUS} evaluation", "points", "difference of the two Acc", group),
+            Column(f"{name}:margin", "over Replay", "points", "its Acc minus that of Replay", group),
+            Column(f"{name}:rank", "Place", "place", "by the harmonic mean of Acc and AvgAcc", group),
         ]
     columns.append(Column("rank_change", "Places won", "change", "from tuning to evaluation; ▼ : fell"))
     return Table(
@@ -92,9 +92,9 @@ def _phases_row(standing: Standing, link: Link) -> dict[str, Any]:
         "rank_change": standing.rank_change,
     }
     for result in entry.evaluation:
-        row[f"{result.data_set}_difference"] = difference(tuned, result.acc)
-        row[f"{result.data_set}_margin"] = standing.margin.evaluation.get(result.data_set)
-        row[f"{result.data_set}_rank"] = standing.set_ranks.get(result.data_set)
+        row[f"{result.data_set}:difference"] = difference(tuned, result.acc)
+        row[f"{result.data_set}:margin"] = standing.margin.evaluation.get(result.data_set)
+        row[f"{result.data_set}:rank"] = standing.set_ranks.get(result.data_set)
     return row
 
 

@@ -18,6 +18,8 @@ from suite.store.results import StoredRun
 from suite.store.rows import counts_of
 from suite.store.track_view import TrackView, track_view
 
+_SET_FAILED = "an evaluation set failed"
+
 
 @dataclass(frozen=True)
 class TaskSummary:
@@ -171,12 +173,16 @@ class EntrySummary:
         """Why it has no place; empty if it has one. The conditions are checked again, whatever the entry says."""
         lock = self.info.lock
         reasons = list(self.entry.unranked_because) if self.entry else []
+        is_untuned = self.selection is not None and self.selection.failure is not None
+        if is_untuned:  # then no evaluation set was tried at all
+            reasons = [reason for reason in reasons if reason != _SET_FAILED]
         checks = {
             "hyperparameters were given, not tuned": lock.hyperparameters is not None,
             f"it was granted a privilege ({', '.join(lock.manifest.privileges)})": bool(lock.manifest.privileges),
             "it ran without isolation": lock.isolation == "none",
             "it is not complete": self.entry is None or self.status is Status.INTERRUPTED,
-            "an evaluation set failed": self.status.counts_as_failure,
+            "no tuning draw was eligible": is_untuned,
+            _SET_FAILED: self.status.counts_as_failure and not is_untuned,
         }
         reasons += [reason for reason, holds in checks.items() if holds and reason not in reasons]
         if not reasons and self.entry is not None and not self.entry.is_ranked:

@@ -7,12 +7,29 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from suite.errors import ManifestError
 
 SLUG = r"^[a-z0-9][a-z0-9-]{0,62}$"
 HttpsUrl = Annotated[str, Field(pattern=r"^https://[^\s<>\"']{1,300}$")]
+
+
+def _printable(text: str) -> str:
+    """No control characters and nothing that turns text round: it is shown on terminals, too."""
+    if not text.replace("\n", "").isprintable():
+        raise ValueError("it holds characters that cannot be printed")
+    return text
+
+
+def _one_line(text: str) -> str:
+    if "\n" in text:
+        raise ValueError("it must be one line")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_printable)]
+Line = Annotated[Text, AfterValidator(_one_line)]
 
 
 class Submission(BaseModel):
@@ -21,19 +38,19 @@ class Submission(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     slug: Annotated[str, Field(pattern=SLUG)]
-    title: Annotated[str, Field(min_length=1, max_length=80)]
-    description: Annotated[str, Field(max_length=1000)] = ""
-    authors: list[Annotated[str, Field(min_length=1, max_length=100)]] = Field(min_length=1, max_length=50)
+    title: Annotated[Line, Field(min_length=1, max_length=80)]
+    description: Annotated[Text, Field(max_length=1000)] = ""
+    authors: list[Annotated[Line, Field(min_length=1, max_length=100)]] = Field(min_length=1, max_length=50)
     image: Annotated[str, Field(pattern=r"^[a-z0-9][a-zA-Z0-9._/:@-]{0,254}$")]
     """Reference of the image that `suite submit` runs."""
     group: Literal["scratch", "pretrained"]
     kind: Literal["reference", "baseline", "example", "external"] = "external"
     source: HttpsUrl | Annotated[str, Field(pattern=r"^containers/[A-Za-z0-9_./-]{1,200}$")]
     """Where the source lies: a folder of this repository, or an https address."""
-    paper: Annotated[str, Field(max_length=300)] = ""
+    paper: Annotated[Line, Field(max_length=300)] = ""
     paper_url: HttpsUrl | None = None
-    licence: Annotated[str, Field(max_length=60)] = ""
-    pretraining_data: Annotated[str, Field(max_length=300)] = ""
+    licence: Annotated[Line, Field(max_length=60)] = ""
+    pretraining_data: Annotated[Line, Field(max_length=300)] = ""
     """What the learner was trained on beforehand; telling is no disadvantage."""
     tracks: list[Annotated[str, Field(pattern=SLUG)]] = Field(default_factory=list, max_length=50)
     """Tracks that CI evaluates it on."""

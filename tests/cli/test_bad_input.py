@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -112,10 +113,7 @@ def test_hyperparameters_that_do_not_fit_are_named(suite: Any, tmp_path: Path) -
 def test_a_full_disk_is_said_before_anything_starts(
     suite: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from collections import namedtuple
-
-    usage = namedtuple("usage", "total used free")(10, 10, 0)
-    monkeypatch.setattr("suite.evaluation.reserve.shutil.disk_usage", lambda _path: usage)
+    monkeypatch.setattr("suite.evaluation.reserve.shutil.disk_usage", lambda _path: SimpleNamespace(free=0))
     ran = suite("submit", LEARNER, "-t", "digits-smoke", "--sandbox", "process", "--results", tmp_path)
     assert ran.code == 6
     assert "--results" in one_line(ran.err)

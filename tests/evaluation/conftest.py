@@ -88,7 +88,7 @@ class Lab:
 
 @pytest.fixture
 def lab(data_folder: Path) -> Iterator[Lab]:
-    from misbehaving import LEARNERS
+    from misbehaving import LEARNERS  # type: ignore[import-not-found]
 
     memory = Path("/dev/shm")  # the journal syncs every file: on a disk that is most of a tiny trial's time
     with pytest.MonkeyPatch.context() as patch:

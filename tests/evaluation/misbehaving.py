@@ -85,7 +85,8 @@ class Balances(Good):
     def predict(self, images: np.ndarray) -> np.ndarray:
         scores = super().predict(images)
         order = scores[:, 0].argsort().argsort()
-        return scores + 100 * np.eye(scores.shape[1])[order * scores.shape[1] // len(order)]
+        favoured: np.ndarray = np.eye(scores.shape[1])[order * scores.shape[1] // len(order)]
+        return np.asarray(scores + 100 * favoured)
 
 
 class Hoards(Good):

@@ -240,7 +240,7 @@ def test_bad_requests_say_what_to_do(lab: Lab, change: dict[str, object], error:
     from suite.evaluation.submit import submit_image
     from suite.sandbox import MemorySandbox
 
-    request = replace(lab.request("Good"), **change)  # type: ignore[arg-type]
+    request = replace(lab.request("Good"), **change)
     with pytest.raises(error, match=words):
         submit_image(request, lab.events.append, sandbox=MemorySandbox(lab.learners))
 

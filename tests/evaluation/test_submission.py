@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import Lab  # type: ignore[import-not-found]
+from lab import Lab  # type: ignore[import-not-found]
 
 from suite.errors import InfrastructureError, Interrupted, SpaceError, StoreError, TrackError, UsageError
 from suite.evaluation.bench import Stop

@@ -22,7 +22,7 @@ from suite.sandbox.opening import SandboxName, open_sandbox
 
 if TYPE_CHECKING:
     from suite.sandbox.memory import MemorySandbox, Step
-    from suite.sandbox.spares import Spares, idle_cpus
+    from suite.sandbox.spares import Spares
     from suite.sandbox.warmup import warm_up
 
 __all__ = [
@@ -41,7 +41,6 @@ __all__ = [
     "Spares",
     "Step",
     "Usage",
-    "idle_cpus",
     "open_sandbox",
     "warm_up",
 ]
@@ -50,7 +49,6 @@ _LATER = {
     "MemorySandbox": "suite.sandbox.memory",
     "Spares": "suite.sandbox.spares",
     "Step": "suite.sandbox.memory",
-    "idle_cpus": "suite.sandbox.spares",
     "warm_up": "suite.sandbox.warmup",
 }
 

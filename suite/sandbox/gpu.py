@@ -29,10 +29,21 @@ class GpuGauge:
         return (now - self._start_millijoules) / 1000
 
     def sample(self, pids: AbstractSet[int]) -> None:
-        """Look once more; `pids` are the cell's processes."""
+        """Look once more; `pids` are the cell's processes. A GPU that does not answer is left to `fault`."""
         own = [p.usedGpuMemory for p in self._processes() if p.pid in pids and p.usedGpuMemory is not None]
-        used = sum(own) if own else max(0, self._used() - self._start_bytes)
+        try:
+            used = sum(own) if own else max(0, self._used() - self._start_bytes)
+        except InfrastructureError:
+            return
         self.peak_bytes = max(self.peak_bytes or 0, used)
+
+    def fault(self) -> InfrastructureError | None:
+        """Why the GPU cannot be used at this moment; None if it can."""
+        try:
+            self._used()
+        except InfrastructureError as error:
+            return error
+        return None
 
     def _used(self) -> int:
         try:

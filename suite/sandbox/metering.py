@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from suite.errors import LearnerError, SuiteError
 from suite.sandbox.gpu import GpuGauge
 from suite.sandbox.interface import Usage
 
@@ -55,6 +56,10 @@ class Meter:
             peak_gpu_bytes=gpu.peak_bytes if gpu else None,
             energy_joules=gpu.joules if gpu else None,
         )
+
+    def second_look(self, error: LearnerError) -> SuiteError:
+        """`error`, unless the cell's GPU is lost: then that is why."""
+        return (self._gpu.fault() if self._gpu else None) or error
 
 
 def process_tree_gauge(pid: int) -> Gauge:

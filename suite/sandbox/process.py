@@ -23,7 +23,7 @@ from typing import Any, Self
 
 from suite.errors import InfrastructureError, LearnerError
 from suite.protocol import Method, Params
-from suite.sandbox.channel import EndedError
+from suite.sandbox.calls import Calls
 from suite.sandbox.environment import learner_environment
 from suite.sandbox.folders import Folders
 from suite.sandbox.gpu import gpu_gauge
@@ -34,7 +34,7 @@ from suite.sandbox.metering import Meter, process_tree_gauge
 from suite.sandbox.process_transport import PipeTransport, has_exited
 from suite.sandbox.pump import Conversation
 from suite.sandbox.sources import Target, fingerprint_source, parse_target, search_path
-from suite.sandbox.verdicts import crashed, gone_early, out_of_memory, result_of, with_tail
+from suite.sandbox.verdicts import crashed, gone_early, out_of_memory
 from suite.sandbox.warmup import manifest_of
 
 _KILL_SECONDS = 5.0
@@ -90,42 +90,21 @@ class ProcessCell:
             out.mkdir()
         self._out = out
         self.inside = inside_folder(self._folder, launch)
-        self._error: LearnerError | None = None
-        self._is_paused = False
         self._is_over_memory = False
         self._lock = threading.Lock()
-        self._is_closed = False
         gpu = gpu_gauge(launch.gpu)
         self._process = _spawn(launch, target, scratch)
         self._meter = Meter(process_tree_gauge(self._process.pid), gpu)
         self._transport = PipeTransport(self._process)
         self._talk = Conversation(self._transport, launch.limits.log_bytes, self._tick)
+        self._calls = Calls(self._talk, self._kill, self._autopsy, self._meter.second_look)
         self._limit()
 
     def call(
         self, method: Method, params: Params, seconds: float, on_note: NoteHandler | None = None
     ) -> dict[str, Any]:
         """See `Cell.call`."""
-        self._require_running()
-        try:
-            response = self._talk.ask(method, params, seconds, on_note)
-        except EndedError:
-            self._error = self._autopsy()
-        except LearnerError as error:
-            self._error = error
-        else:
-            try:
-                return result_of(response, method)
-            except LearnerError as error:
-                raise with_tail(error, self.log_tail()) from None
-        self._kill()
-        raise with_tail(self._error, self.log_tail())
-
-    def _require_running(self) -> None:
-        if self._error is not None:
-            raise self._error
-        if self._is_closed or self._is_paused:
-            raise RuntimeError("the cell is closed" if self._is_closed else "the cell is paused: resume it first")
+        return self._calls.ask(method, params, seconds, on_note)
 
     def _autopsy(self) -> LearnerError:
         deadline = time.monotonic() + _KILL_SECONDS
@@ -149,24 +128,24 @@ class ProcessCell:
     def collect(self, destination: Path) -> list[Path]:
         """See `Cell.collect`."""
         self.pause()
-        self._talk.check()
+        self._calls.check()
         if self._process.returncode is not None or has_exited(self._process):
-            raise with_tail(gone_early(), self.log_tail())
+            self._calls.fail(gone_early())
         return take_folder(self._out, destination, self._launch.limits)
 
     def pause(self) -> None:
         """See `Cell.pause`; does nothing when it is paused already."""
-        if not self._is_paused:
+        if not self._calls.is_paused:
             self._meter.sample()
             self._signal(signal.SIGSTOP)
-            self._is_paused = True
+            self._calls.is_paused = True
 
     def resume(self, cpuset: tuple[int, ...] | None = None) -> None:
         """See `Cell.resume`; does nothing more than to move it when it runs already."""
         if cpuset is not None:
             _pin(self._process.pid, cpuset)
-        if self._is_paused:
-            self._is_paused = False
+        if self._calls.is_paused:
+            self._calls.is_paused = False
             self._signal(signal.SIGCONT)
 
     def usage(self) -> Usage:
@@ -182,9 +161,9 @@ class ProcessCell:
     def close(self) -> None:
         """See `Cell.close`."""
         with self._lock:
-            if self._is_closed:
+            if self._calls.is_closed:
                 return
-            self._is_closed = True
+            self._calls.is_closed = True
         if self._process.returncode is None:
             self._meter.sample()
         self._kill()

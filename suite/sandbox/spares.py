@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from suite.errors import SuiteError
 from suite.protocol import Manifest, SetupParams
 from suite.sandbox.interface import Cell, Launch, Sandbox
 from suite.sandbox.warmup import warm_up
-
-
-def idle_cpus(timed: Iterable[tuple[int, ...] | None]) -> tuple[int, ...]:
-    """The CPUs of this process that no timed phase uses; none if one of them may use all (None)."""
-    taken: set[int] = set()
-    for cpuset in timed:
-        if cpuset is None:
-            return ()
-        taken.update(cpuset)
-    return tuple(sorted(os.sched_getaffinity(0) - taken))
 
 
 @dataclass

@@ -73,6 +73,8 @@ def _host_config(launch: Launch, place: Placement) -> dict[str, Any]:
     is_gvisor = place.isolation is Isolation.GVISOR
     config: dict[str, Any] = {
         "network_mode": "none",
+        "dns": ["127.0.0.1"],  # else resolv.conf names the host's servers and domain
+        "dns_search": ["."],
         "read_only": True,
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges"],

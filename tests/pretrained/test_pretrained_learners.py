@@ -107,7 +107,8 @@ def test_it_counts_what_it_stores_and_trains(slug: str, bring: Bring) -> None:
     held = split(learner.state_dict())
     carried = sum(t.numel() for t in held.tensors.values() if t.is_floating_point())
     carried += sum(a.size for a in held.arrays.values() if a.dtype.kind == "f")
-    assert result.stored_parameters >= carried
+    # a learner that trains its own ViT does not count it: it stands in the place of the mounted one
+    assert result.stored_parameters + result.metrics.get("encoder_parameters", 0) >= carried
     assert (result.trainable_parameters > 0) == (slug != "simplecil")
 
 

@@ -26,12 +26,19 @@ SCRATCH: dict[str, str] = {
 
 PRETRAINED: dict[str, str] = {
     "adam_adapter": "reference.pretrained.adam_adapter:AdamAdapter",
+    "afec": "reference.pretrained.afec:AFEC",
+    "cls_er": "reference.pretrained.cls_er:CLSER",
     "coda_prompt": "reference.pretrained.coda_prompt:CodaPrompt",
     "dualprompt": "reference.pretrained.dualprompt:DualPrompt",
     "ease": "reference.pretrained.ease:Ease",
+    "er_pretrained": "reference.pretrained.er_pretrained:ERPretrained",
+    "hide_prompt": "reference.pretrained.hide_prompt:HiDePrompt",
     "l2p": "reference.pretrained.l2p:L2P",
+    "lae": "reference.pretrained.lae:LAE",
+    "pgp": "reference.pretrained.pgp:PGP",
     "ranpac": "reference.pretrained.ranpac:RanPAC",
     "simplecil": "reference.pretrained.simplecil:SimpleCIL",
+    "slca": "reference.pretrained.slca:SLCA",
 }
 """Methods on a pretrained vision transformer."""
 

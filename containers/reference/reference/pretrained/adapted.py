@@ -15,7 +15,7 @@ class AdaptedLearner(PretrainedLearner):
     """A learner whose representation is tuned, and whose classifier is then made of statistics."""
 
     def tune(self, task: Task, body: nn.Module, features: Callable[[Tensor], Tensor]) -> None:
-        """Train `body` and a cosine classifier of the task's classes on `features(pixels)`; then drop the classifier."""
+        """Train `body` and a cosine classifier of the task on `features(pixels)`; then drop the classifier."""
         part = CosinePart(self.width, self.current).to(self.device)
         body.requires_grad_(True)
         self.fit(

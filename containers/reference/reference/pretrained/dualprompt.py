@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from reference.engine import Batch
 from reference.pretrained.headed import HeadedLearner
@@ -71,7 +71,7 @@ class DualPrompt(HeadedLearner):
 
         self.fit_task(task, pool, loss, self.before_step)
 
-    def before_step(self) -> None:
+    def before_step(self, trained: nn.Module) -> None:
         """Between backward and step: nothing here, gradient projection in PGP."""
 
     def training_choice(self, queries: Tensor) -> tuple[Tensor, Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,12 +25,16 @@ class HeadedLearner(PretrainedLearner):
         task: Task,
         body: nn.Module,
         loss_of: Callable[[Batch, Part], Tensor],
-        before_step: Callable[[], None] | None = None,
+        before_step: Callable[[nn.Module], None] | None = None,
     ) -> None:
-        """Train `body` and a part of the head on `loss_of(batch, part)`, then write the part back."""
+        """Train `body` and a part of the head on `loss_of(batch, part)`, then write the part back.
+
+        `before_step` is given all that trains, between backward and step.
+        """
         part = self.network.head.part(self.current)
         trained = nn.ModuleList([body, part])
-        self.fit(trained, self.pool(task), lambda batch: loss_of(batch, part), self.recipe(), before_step=before_step)
+        hook = partial(before_step, trained) if before_step else None
+        self.fit(trained, self.pool(task), lambda batch: loss_of(batch, part), self.recipe(), before_step=hook)
         self.network.head.put(part)
 
     def scores(self, pixels: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ neither entry nor a timm name it is refused. Nothing is ever downloaded here.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -13,7 +14,11 @@ import timm
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from safetensors import safe_open
+from timm.layers.hybrid_embed import HybridEmbed
+from timm.layers.norm_act import GroupNormAct
+from timm.layers.patch_embed import PatchEmbed
 from timm.models.vision_transformer import VisionTransformer
+from timm.models.vision_transformer_hybrid import ConvStem
 from torch import Tensor, nn
 
 from reference.vit.preprocess import Preprocess
@@ -45,7 +50,8 @@ class Architecture(BaseModel):
     depth: Annotated[int, Field(ge=1, le=100)] = 12
     heads: Positive = 12
     mlp_ratio: float = 4.0
-    kind: Literal["vit"] = "vit"
+    stem: Literal["patch", "conv"] = "patch"
+    """How patches become tokens: timm's linear embedding, or strided convolutions down to one pixel per patch."""
 
     def build(self) -> VisionTransformer:
         """The network without its classification head, with random weights."""
@@ -54,15 +60,32 @@ class Architecture(BaseModel):
                 "VisionTransformer",
                 timm.create_model(self.timm, pretrained=False, num_classes=0, img_size=self.input.size),
             )
+        is_patched = self.stem == "patch"
         return VisionTransformer(
             img_size=self.input.size,
-            patch_size=self.patch,
+            patch_size=self.patch if is_patched else 1,  # of the stem's output
+            embed_layer=PatchEmbed if is_patched else self._conv_stem(),
             embed_dim=self.width,
             depth=self.depth,
             num_heads=self.heads,
             mlp_ratio=self.mlp_ratio,
             num_classes=0,
         )
+
+    def _conv_stem(self) -> Any:
+        """3 x 3 convolutions of stride 2, log2(patch) of them, widths doubling up to the token's."""
+        count = self.patch.bit_length() - 1
+        make: Any = ConvStem  # timm annotates classes where it takes any maker of modules
+        stem = make(
+            depth=count,
+            channels=tuple(self.width >> (count - 1 - i) for i in range(count)),
+            kernel_size=3,
+            stride=(2,) * count,
+            padding=(1,) * count,
+            norm_layer=partial(GroupNormAct, num_groups=8),
+            act_layer="gelu",
+        )
+        return partial(HybridEmbed, backbone=stem)
 
 
 class Backbone(nn.Module):

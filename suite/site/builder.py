@@ -25,7 +25,7 @@ from suite.site.pages import (
     track_page,
 )
 from suite.site.table import Column, Entry, Table, shown, sort_key
-from suite.site.text import MAX_LOG, clean, clean_log, file_name
+from suite.site.text import MAX_LOG, clean, clean_log, file_name, visible
 from suite.status import Status
 from suite.store import Results, TrackView, boards, major_minor, summarise_run
 from suite.store.export import csv_text, json_text
@@ -121,7 +121,7 @@ class _Writer:
             version=major_minor(self.contents.version),
             **values,
         )
-        self._file(path, text)
+        self._file(path, visible(text))  # again: filters such as join hand text on that _finalize does not see
 
     def _downloads(self, prefix: str, tables: Iterable[Table]) -> None:
         for table in tables:

@@ -19,12 +19,12 @@ _COUNTS = ("", "k", "M", "G", "T")
 
 def percent(fraction: float | None) -> str:
     """A fraction as a percentage with one decimal, without the sign %."""
-    return NONE if fraction is None else _signed(f"{100 * fraction:.1f}")
+    return NONE if fraction is None else _minus(f"{_rounded(fraction):.1f}")
 
 
 def points(difference: float | None) -> str:
     """A difference of fractions in percentage points, always signed."""
-    return NONE if difference is None else _signed(f"{100 * difference:+.1f}")
+    return NONE if difference is None else _minus(f"{_rounded(difference):+.1f}")
 
 
 def mean_std(summary: Summary | None) -> str:
@@ -57,13 +57,13 @@ def count(value: float | None) -> str:
     if value is None:
         return NONE
     if abs(value) < 10_000:
-        return _signed(f"{value:.0f}" if value == round(value) else f"{value:.1f}")
+        return _minus(f"{value:.0f}" if value == round(value) else f"{value:.1f}")
     return _scaled(value, _COUNTS, " ")
 
 
 def number(value: float | None) -> str:
     """Any other number, four significant digits."""
-    return NONE if value is None else _signed(f"{value:.4g}")
+    return NONE if value is None else _minus(f"{value:.4g}")
 
 
 def place(rank: int | None) -> str:
@@ -115,11 +115,13 @@ def _scaled(value: float, units: tuple[str, ...], space: str) -> str:
     while abs(value) >= 999.5 and step < len(units) - 1:
         value, step = value / 1000, step + 1
     digits = 0 if step == 0 else max(0, 2 - len(str(int(abs(value)))) + 1)
-    return _signed(f"{value:.{digits}f}") + (f"{space}{units[step]}" if units[step] else "")
+    return _minus(f"{value:.{digits}f}") + (f"{space}{units[step]}" if units[step] else "")
 
 
-def _signed(text: str) -> str:
-    """A real minus sign, and no minus before a zero."""
-    if text.startswith("-") and not text.strip("-0."):
-        text = text.replace("-", "+" if "+" in text else "", 1)
+def _rounded(fraction: float) -> float:
+    """In percent, to one decimal, without a negative zero."""
+    return round(100 * fraction, 1) + 0.0
+
+
+def _minus(text: str) -> str:
     return text.replace("-", MINUS)

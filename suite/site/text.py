@@ -13,13 +13,17 @@ _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 _KEPT = {"\n", "\t"}
 
 
-def clean(text: str, longest: int = MAX_CELL) -> str:
-    """`text` without characters that draw outside their place, at most `longest` characters of it.
+def visible(text: str) -> str:
+    """`text` without characters that draw outside their place or not at all.
 
     Control, format and private-use characters and lone surrogates become U+FFFD, so that nothing is hidden silently.
     """
-    shown = "".join("\ufffd" if _is_unsafe(c) else c for c in text[: longest + 1])
-    return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
+    return "".join("\ufffd" if _is_unsafe(c) else c for c in text)
+
+
+def clean(text: str, longest: int = MAX_CELL) -> str:
+    """`visible` text, at most `longest` characters of it."""
+    return visible(text) if len(text) <= longest else f"{visible(text[: longest - 1])}…"
 
 
 def clean_log(text: str) -> str:

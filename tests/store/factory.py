@@ -52,9 +52,7 @@ TRACK: dict[str, Any] = {
 def lock(submission: str = "mine", **changes: Any) -> RunLock:
     """The inputs of a run."""
     track = dict(changes.pop("track_data", TRACK))
-    manifest = changes.pop(
-        "manifest", Manifest(name=submission, space=SPACE, description="A learner made up for tests.")
-    )
+    manifest = changes.pop("manifest", None) or Manifest(name=submission, space=SPACE, description="Made up for tests.")
     data_sets = [track["tuning"]["data_set"], *(e["data_set"] for e in track["evaluation"])]
     values: dict[str, Any] = {
         "submission": submission,

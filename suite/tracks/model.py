@@ -12,8 +12,9 @@ from suite.protocol.space import Dimension, HyperparameterName
 from suite.seeds import content_hash
 
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
-DataSetName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:-]{0,99}$")]
+DataSetName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/@:-]{0,99}$")]
 Similarity: TypeAlias = Literal["same", "high", "low"]
+ScenarioText = Annotated[str, Field(pattern=r"^\s*[0-9]{1,6}\s*(\+\s*[0-9]{1,6}\s*x\s*[0-9]{1,6}\s*)?$")]
 Positive = Annotated[int, Field(gt=0)]
 Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 MIB = 1 << 20
@@ -27,7 +28,7 @@ class Tuning(_Part):
     """Where hyperparameters are drawn and compared."""
 
     data_set: DataSetName
-    scenario: str | None = None
+    scenario: ScenarioText | None = None
     """Overrides the track's scenario."""
 
 
@@ -37,7 +38,7 @@ class Evaluation(_Part):
     data_set: DataSetName
     similarity: Similarity
     """How alike it is to the tuning set (GTEP, section 5)."""
-    scenario: str | None = None
+    scenario: ScenarioText | None = None
 
 
 class Budgets(_Part):
@@ -85,9 +86,10 @@ class BackboneChoice(_Part):
     remark: str = ""
 
 
-def _stem(data_set: str) -> str:
-    """A name without resolution and number of classes: `letters-1:50` and `letters-1@64` share their classes."""
-    return re.split("[@:]", data_set)[0]
+def _overlap(a: str, b: str) -> bool:
+    """Whether two names tell that they share classes: `letters-1:50` with `letters-1@64` and with `letters`."""
+    first, second = (re.split("[@:]", name)[0] for name in (a, b))
+    return first == second or first in {f"{second}-1", f"{second}-2"} or second in {f"{first}-1", f"{first}-2"}
 
 
 class Track(_Part):
@@ -99,7 +101,7 @@ class Track(_Part):
     group: Literal["scratch", "pretrained"]
     is_reduced: bool = False
     """Fewer epochs, draws or seeds than the papers use: never comparable with published results."""
-    scenario: str
+    scenario: ScenarioText
     """`base + increment x further tasks`, e.g. `5 + 5x9`."""
     draws: Positive = 30
     """R."""
@@ -124,10 +126,12 @@ class Track(_Part):
         names = [e.data_set for e in self.evaluation]
         if len(set(names)) != len(names):
             raise ValueError("an evaluation set is named twice")
-        if any(_stem(self.tuning.data_set) == _stem(name) for name in names):
+        if any(_overlap(self.tuning.data_set, name) for name in names):
             raise ValueError(f"{self.tuning.data_set} is used for tuning; evaluate on other data")
         if (self.group == "pretrained") != (self.backbone is not None):
             raise ValueError("a pretrained track names a backbone, and no other track does")
+        if self.group == "pretrained" and self.first_task is not None:
+            raise ValueError("only a track from scratch fixes the settings of the first task")
         return self
 
     @property

@@ -116,3 +116,12 @@ def test_every_submission_is_valid_and_names_tracks_that_exist() -> None:
     assert {"ncm", "replay", "icarl", "simplecil"} <= set(submissions)
     for submission in submissions.values():
         assert set(submission.tracks) <= set(track_names())
+
+
+def test_every_reference_learner_has_a_manifest() -> None:
+    from reference.catalogue import METHODS
+
+    from suite.submissions import read_submissions
+
+    images = {s.image for s in read_submissions(ROOT / "submissions").values()}
+    assert {f"suite-reference:{slug}" for slug in METHODS} <= images

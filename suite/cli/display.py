@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -41,14 +41,16 @@ def _plain(event: Event) -> None:
         sys.stderr.flush()
 
 
-def _panel(progress: Progress) -> Group:
+def _panel(progress: Progress) -> Table:
     left = progress.seconds_left(time.monotonic())
     grid = Table.grid(padding=(0, 2))
+    bar = ProgressBar(total=max(progress.total, 1), completed=progress.completed, width=60)
+    grid.add_row(Text("done", style="dim"), bar)
     for label, value in progress.facts():
         grid.add_row(Text(label, style="dim"), Text(value))
     if left is not None:
         grid.add_row(Text("time left", style="dim"), Text(f"about {_duration(left)}"))
-    return Group(ProgressBar(total=max(progress.total, 1), completed=progress.completed, width=60), grid)
+    return grid
 
 
 def _duration(seconds: float) -> str:

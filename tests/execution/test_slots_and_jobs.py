@@ -175,7 +175,6 @@ def test_a_reader_that_stops_early_waits_for_what_runs() -> None:
     results = run_jobs(list(range(50)), slots(2), work)
     next(results)
     results.close()  # type: ignore[attr-defined]
-    assert threading.active_count() == threading.active_count()
     finished = running._value
     time.sleep(0.05)
     assert running._value == finished < 50

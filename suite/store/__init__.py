@@ -8,6 +8,7 @@ from suite.store.export import FORMATS, Format
 from suite.store.files import hash_state
 from suite.store.journal import Journal, dead_runs, run_directories, run_directory
 from suite.store.merging import merge, merge_run
+from suite.store.publishing import publish
 from suite.store.records import (
     Attempt,
     Entry,
@@ -62,6 +63,7 @@ __all__ = [
     "markdown",
     "merge",
     "merge_run",
+    "publish",
     "run_directories",
     "run_directory",
     "summarise_run",

@@ -16,7 +16,7 @@ from suite.store.schema import ATTEMPTS, ENTRIES, RUNS, SELECTIONS, TASK_COUNTS,
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-_BATCH = 64  # trials in memory at once
+_BATCH = 16  # trials in memory at once
 
 
 def merge_run(results: Path, journal: Journal, timeout: float = TIMEOUT_SECONDS) -> None:

@@ -109,8 +109,9 @@ def test_no_text_cell_reads_as_a_formula(text: str) -> None:
     assert number == "-1.5"
 
 
-def test_the_documentation_names_every_column() -> None:
+def test_the_documentation_is_what_the_schema_says() -> None:
     text = markdown()
+    assert (Path(__file__).parents[2] / "docs" / "store.md").read_text(encoding="utf-8") == text
     for table in TABLES:
         assert f"## {table.name}\n" in text
         for column in table.columns:

@@ -86,7 +86,7 @@ class BEEF(ScratchLearner):
             self.network.grow(seen, origin="first")
 
     def learn(self, task: Task) -> None:
-        sizes = [end - start for start, end in pairwise([0, *getattr(self, "steps", [])])]
+        sizes = [end - start for start, end in pairwise([0, *self.steps])]
         old = self.enlarge(task.classes)
         if self.seen > old:
             module = self.new_module(sizes, old)
@@ -94,7 +94,7 @@ class BEEF(ScratchLearner):
             self.expand(task, module, sizes, old, recipe)
             self.stage("post")
             fusion = FusionLayers(len(sizes)).to(self.device)
-            if module.backward is not None:
+            if module.backward is not None and len(self.memory):
                 self.fuse(task, module, fusion, sizes, recipe)
             self.merge(module, fusion, sizes)
         self.remember(task)

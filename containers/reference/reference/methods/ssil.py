@@ -64,7 +64,7 @@ class SSIL(ScratchLearner):
 
     def learn(self, task: Task) -> None:
         teacher = None if task.is_first else frozen(self.network)
-        bounds = [0, *getattr(self, "steps", [])]
+        bounds = [0, *self.steps]
         old = self.enlarge(task.classes)
         recipe = self.recipe_for(task)
         recipe = recipe.rescaled(lr=recipe.schedule.lr / (task.index + 1))

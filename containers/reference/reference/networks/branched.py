@@ -27,8 +27,8 @@ class Specialised(nn.Module):
 class BranchedNetwork(Network):
     """Features are those of all branches side by side, [B, D * branches]; one linear head over all of them.
 
-    DER repeats the whole backbone; MEMO shares `general` and repeats the last stage. Frozen branches take no gradients
-    and stay in evaluation mode, whatever mode the network is put into.
+    DER repeats the whole backbone; MEMO shares `general` and repeats the last stage. Frozen parts take no gradients and
+    stay in evaluation mode, whatever mode the network is put into.
     """
 
     def __init__(self, general: nn.Module, branch: nn.Module, dimension: int, classes: int) -> None:
@@ -66,6 +66,8 @@ class BranchedNetwork(Network):
 
     def train(self, mode: bool = True) -> Self:
         super().train(mode)
+        if not any(p.requires_grad for p in self.general.parameters()):
+            self.general.eval()
         for branch in list(self.branches)[:-1]:
             branch.eval()
         return self

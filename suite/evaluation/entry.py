@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from suite.sandbox import Isolation
 from suite.status import Status
 from suite.store.records import Entry, RunLock, Selection, TrialRecord
 from suite.tracks import Track
@@ -17,7 +16,7 @@ def entry_of(track: Track, lock: RunLock, selection: Selection, trials: Sequence
     reads failed with the kind of the tuning phase (BEEF in the paper).
     """
     states = {part.data_set: _state(part.data_set, selection, trials) for part in track.evaluation}
-    reasons = _reasons(track, lock)
+    reasons = lock.unranked_because
     is_complete = all(status is Status.OK for status in states.values())
     return Entry(
         run=lock.id,
@@ -39,16 +38,3 @@ def _state(data_set: str, selection: Selection, trials: Sequence[TrialRecord]) -
         key=lambda t: t.key.seed_index,
     )
     return next((t.status for t in seeds if t.status is not Status.OK), Status.OK if seeds else Status.INTERRUPTED)
-
-
-def _reasons(track: Track, lock: RunLock) -> list[str]:
-    reasons = []
-    if lock.hyperparameters is not None:
-        reasons.append("hyperparameters were given, not tuned")
-    if lock.manifest.privileges:
-        reasons.append(f"it was granted a privilege ({', '.join(lock.manifest.privileges)})")
-    if not Isolation(lock.isolation).is_ranked:
-        reasons.append("it ran without isolation")
-    if lock.track_hash != track.hash:
-        reasons.append("the track has changed since")
-    return reasons

@@ -148,6 +148,16 @@ class RunLock(_Record):
     """Given by the user instead of tuned: marked, never ranked."""
 
     @property
+    def unranked_because(self) -> list[str]:
+        """Reasons, known before it starts, for which a run is shown but never ranked."""
+        reasons = {
+            "hyperparameters were given, not tuned": self.hyperparameters is not None,
+            f"it was granted a privilege ({', '.join(self.manifest.privileges)})": bool(self.manifest.privileges),
+            "it ran without isolation": self.isolation == "none",
+        }
+        return [reason for reason, holds in reasons.items() if holds]
+
+    @property
     def id(self) -> str:
         """Names the run's folder: a hash of everything here."""
         return content_hash(self.model_dump(mode="json"))[:16]

@@ -171,15 +171,11 @@ class EntrySummary:
     @property
     def unranked_because(self) -> list[str]:
         """Why it has no place; empty if it has one. The conditions are checked again, whatever the entry says."""
-        lock = self.info.lock
         reasons = list(self.entry.unranked_because) if self.entry else []
         is_untuned = self.selection is not None and self.selection.failure is not None
         if is_untuned:  # then no evaluation set was tried at all
             reasons = [reason for reason in reasons if reason != _SET_FAILED]
-        checks = {
-            "hyperparameters were given, not tuned": lock.hyperparameters is not None,
-            f"it was granted a privilege ({', '.join(lock.manifest.privileges)})": bool(lock.manifest.privileges),
-            "it ran without isolation": lock.isolation == "none",
+        checks = dict.fromkeys(self.info.lock.unranked_because, True) | {
             "it is not complete": self.entry is None or self.status is Status.INTERRUPTED,
             "no tuning draw was eligible": is_untuned,
             _SET_FAILED: self.status.counts_as_failure and not is_untuned,

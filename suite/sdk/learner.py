@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsFloat
 
 import numpy as np
 
@@ -105,8 +105,10 @@ class Learner(ABC):
         count += sum(t.numel() for t in parts.tensors.values() if t.is_floating_point())
         return LearnResult(stored_parameters=count, trainable_parameters=count)
 
-    def progress(self, epoch: int | None = None, epochs: int | None = None, note: str = "", **metrics: float) -> None:
-        """Tell the user how far `learn` is; call it as often as you like. Metrics that are not finite are left out."""
+    def progress(
+        self, epoch: int | None = None, epochs: int | None = None, note: str = "", **metrics: SupportsFloat
+    ) -> None:
+        """Tell the user how far `learn` is; call it as often as you like. Metrics that are not finite are dropped."""
         finite = {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
         params = {"epoch": epoch, "epochs": epochs, "note": note[:200], "metrics": finite}
         self.context.notify("progress", {k: v for k, v in params.items() if v is not None})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import tempfile
 import traceback
@@ -76,7 +77,7 @@ class Session:
         except MemoryError:
             return self._error(request_id, Code.OUT_OF_MEMORY, "out of memory")
         except (Exception, SystemExit) as error:  # noqa: BLE001  (the author's code may raise anything, or exit)
-            traceback.print_exc(file=sys.stderr)
+            _log_traceback()
             code = Code.OUT_OF_MEMORY if _is_out_of_memory(error) else Code.CRASHED
             return self._error(request_id, code, f"{type(error).__name__}: {error}")
 
@@ -157,6 +158,12 @@ class Session:
         weights = _matrix(_optional(learner, "classifier")(), "weights [D, classes seen]")
         _write(weights, (weights.shape[0], params.classes), Path(params.out) / "weights.npy")
         return ClassifierResult(dimension=weights.shape[0])
+
+
+def _log_traceback() -> None:
+    """To stderr, which the author's code may have closed or replaced."""
+    with contextlib.suppress(OSError, ValueError):
+        traceback.print_exc(file=sys.stderr)
 
 
 def _is_id(value: Any) -> bool:

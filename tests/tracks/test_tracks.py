@@ -180,9 +180,7 @@ MALFORMED: dict[str, tuple[str, str, str]] = {
     "a misspelt first task": ("epochs = 2", "epochs = 2\nmomentum = 0.9", r"first_task\.momentum: Extra"),
     "a misspelt range": ("values = [1, 2]", "value = [1, 2]", r"space\.epochs"),
     "no tuning set": ('[tuning]\ndata_set = "letters-1:10"', "", "tuning: Field required"),
-    "no evaluation": ('[[evaluation]]
-data_set = "digits"
-similarity = "low"', "", "evaluation: Field required"),
+    "no evaluation": ('[[evaluation]]\ndata_set = "digits"\nsimilarity = "low"', "", "evaluation: Field required"),
     "a similarity of its own": ('"low"', '"middling"', r"evaluation\.0\.similarity"),
     "no draws": ("draws = 3", "draws = 0", "draws: Input should be greater than 0"),
     "half a seed": ("seeds = 2", "seeds = 1.5", "seeds"),

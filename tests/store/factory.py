@@ -22,6 +22,7 @@ from suite.store import (
     RunInfo,
     RunLock,
     Selection,
+    StoredRun,
     TaskRecord,
     TrialKey,
     TrialRecord,
@@ -243,6 +244,20 @@ def write_run(
         )
     )
     return journal
+
+
+def stored(journal: Journal) -> StoredRun:
+    """What the database would give back for a journal."""
+    run = journal.run()
+    assert run is not None
+    return StoredRun(
+        id=run.lock.id,
+        info=run,
+        trials=journal.trials(),
+        attempts=[a for trial in journal.trial_ids() for a in journal.attempts(trial)],
+        selection=journal.selection(),
+        entry=journal.entry(),
+    )
 
 
 def attempt(trial: str, number: int = 1, status: Status = Status.INFRASTRUCTURE) -> Attempt:

@@ -10,8 +10,8 @@ import pytest
 
 from suite.protocol import Manifest
 from suite.status import Status
-from suite.store import Board, Machine, Results, boards, merge, summarise_run
-from tests.store.factory import SPACE, START, TRACK, info, lock, write_run
+from suite.store import Board, Journal, Machine, boards, run_directories, summarise_run
+from tests.store.factory import SPACE, START, TRACK, info, lock, stored, write_run
 
 Boards = Callable[[], list[Board]]
 
@@ -19,9 +19,8 @@ Boards = Callable[[], list[Board]]
 @pytest.fixture
 def found(tmp_path: Path) -> Boards:
     def read() -> list[Board]:
-        merge(tmp_path)
-        results = Results(tmp_path)
-        return boards([summarise_run(results.run(run)) for run in results.run_ids()])
+        runs = [stored(Journal(folder)) for folder in run_directories(tmp_path)]
+        return boards([summarise_run(run) for run in runs])
 
     return read
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import pytest
 
 from suite.errors import StoreError
 from suite.status import Status
-from suite.store import EntrySummary, Results, StoredRun, TrialRecord, difference, merge, summarise_run
-from tests.store.factory import TRACK, write_run
+from suite.store import EntrySummary, TrialRecord, difference, summarise_run
+from tests.store.factory import TRACK, stored, write_run
 
 Made = Callable[..., EntrySummary]
 
@@ -20,9 +21,7 @@ Made = Callable[..., EntrySummary]
 @pytest.fixture
 def made(tmp_path: Path) -> Made:
     def make(submission: str = "mine", **options: Any) -> EntrySummary:
-        journal = write_run(tmp_path, submission, **options)
-        merge(tmp_path)
-        return summarise_run(Results(tmp_path).run(journal.directory.name))
+        return summarise_run(stored(write_run(tmp_path, submission, **options)))
 
     return make
 
@@ -84,17 +83,10 @@ def test_no_eligible_draw_fails_the_entry_with_the_kind(made: Made) -> None:
     assert entry.unranked_because != []
 
 
-def test_missing_trials_are_not_a_failure_but_leave_no_mean(made: Made, tmp_path: Path) -> None:
-    made()
-    stored = Results(tmp_path).run(Results(tmp_path).run_ids()[0])
-    seeds = [t for t in stored.trials if t.key.data_set == "tools"]
-    cut = StoredRun(
-        id=stored.id,
-        info=stored.info,
-        trials=[t for t in stored.trials if t not in seeds[:1]],
-        selection=stored.selection,
-    )
-    entry = summarise_run(cut)
+def test_missing_trials_are_not_a_failure_but_leave_no_mean(tmp_path: Path) -> None:
+    run = stored(write_run(tmp_path))
+    lost = next(t for t in run.trials if t.key.data_set == "tools")
+    entry = summarise_run(replace(run, trials=[t for t in run.trials if t != lost], entry=None))
     assert entry.evaluation[1].status is Status.INTERRUPTED
     assert entry.evaluation[1].acc is None
     assert entry.status is Status.INTERRUPTED
@@ -147,19 +139,15 @@ def test_the_difference_is_tuning_minus_evaluation(made: Made) -> None:
     assert difference(entry.tuning.acc, None) is None
 
 
-def test_a_draw_that_repeats_an_earlier_one_is_found_by_its_values(made: Made, tmp_path: Path) -> None:
-    made()
-    stored = Results(tmp_path).run(Results(tmp_path).run_ids()[0])
-    assert stored.selection is not None
-    again = stored.selection.model_copy(update={"draw": 7})
-    entry = summarise_run(
-        StoredRun(id=stored.id, info=stored.info, trials=stored.trials, selection=again, entry=stored.entry)
-    )
+def test_a_draw_that_repeats_an_earlier_one_is_found_by_its_values(tmp_path: Path) -> None:
+    run = stored(write_run(tmp_path))
+    assert run.selection is not None
+    entry = summarise_run(replace(run, selection=run.selection.model_copy(update={"draw": 7})))
     assert entry.tuning is not None
     assert entry.tuning.seeds[0].draw == 0
 
 
-@pytest.mark.parametrize("snapshot", ["{}", "[]", '{"name": "x", "draws": 0}'])
+@pytest.mark.parametrize("snapshot", ["{}", "[]", "no json", '{"name": "x", "draws": 0}'])
 def test_an_unreadable_snapshot_is_a_store_error(made: Made, snapshot: str) -> None:
     with pytest.raises(StoreError, match="snapshot of its track"):
         made(track_snapshot=snapshot)

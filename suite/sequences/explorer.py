@@ -110,6 +110,17 @@ class Explorer:
                 learner.discard(self._state(m, path))
         self._kept = kept
 
+    def secure(self, path: Path) -> None:
+        """Learn the last task of `path` again where its state was deleted and that of its prefix was not yet.
+
+        To be called before the prefix is given up: later the whole path would have to be learned again. Nothing happens
+        where the prefix is gone too, as in a resumed search that is past this step.
+        """
+        for m, learner in enumerate(self.learners):
+            if not learner.has(self._state(m, path)) and learner.has(self._state(m, path[:-1])):
+                self._learn(m, path)
+                self.ledger.relearned += 1
+
     def keeps(self, path: Path) -> bool:
         """Whether the states after `path` are kept."""
         return path in self._kept

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from suite.errors import StoreError, UsageError
@@ -152,20 +152,20 @@ class _Run:
         while len(path) < self._settings.tasks:
             step = self._similar(path) if self._settings.strategy == "similar" else self._searched(path)
             path = (*path, step.candidates[step.chosen].task)
-            self._explorer.reward(path)
+            self._explorer.secure(path)
             self._carry(path)
             steps.append(step)
         return Outcome(path, steps, self._explorer.counts(path), self._explorer.ledger)
 
     def _searched(self, root: Path) -> Step:
         settings = self._settings
-        fresh = self._proposed(root, root, settings.n_candidates - len(self._carried))
+        fresh = self._proposed(root, settings.n_candidates - len(self._carried))
         tree = StepTree(
             root=root,
             candidates=(*self._carried, *fresh),
             depth=depth_at(settings, len(root)),
             children=settings.children,
-            fresh=lambda path, wanted: self._proposed(root, path, wanted),
+            fresh=lambda path, wanted: self._topped_up(root, path, wanted),
         )
         self._explorer.keep_only(
             [root, *[path for task in tree.candidates if self._explorer.keeps(path := (*root, task))]]
@@ -181,7 +181,7 @@ class _Run:
         return Step(candidates, chosen)
 
     def _similar(self, root: Path) -> Step:
-        tasks = self._proposed(root, root, self._settings.n_candidates)
+        tasks = self._proposed(root, self._settings.n_candidates)
         record = self._journal.get(self._key("similar", root))
         if record is None:
             chosen = self._stage_a.most_similar(root, tasks)
@@ -201,15 +201,18 @@ class _Run:
         self._carried = [child[-1] for child in hardest]
         self._explorer.keep_only([path, *stored])
 
-    def _proposed(self, root: Path, path: Path, wanted: int) -> list[Task]:
+    def _proposed(self, root: Path, wanted: int) -> list[Task]:
+        """Candidates of a step."""
+        return self._recorded("candidates", root, lambda: self._stage_a.candidates(root, wanted, self._carried))
+
+    def _topped_up(self, root: Path, path: Path, wanted: int) -> list[Task]:
+        """Further tasks for an inner node. It may be the root of the next step, whose candidates are other ones."""
+        return self._recorded("inner", path, lambda: self._stage_a.fresh(root, path, wanted))
+
+    def _recorded(self, purpose: str, path: Path, propose: Callable[[], list[Task]]) -> list[Task]:
         """Stage A through the journal: a resumed search neither embeds nor clusters again."""
-        key = self._key("tasks", path)
-        record = self._journal.get(key)
-        if record is None:
-            known = self._carried if path == root else []
-            new = self._stage_a.candidates(root, wanted, known) if path == root else []
-            tasks = new if path == root else self._stage_a.fresh(root, path, wanted)
-            record = self._journal.put(key, {"tasks": [list(task) for task in tasks]})
+        key = self._key(purpose, path)
+        record = self._journal.get(key) or self._journal.put(key, {"tasks": [list(task) for task in propose()]})
         try:
             return [tuple(int(label) for label in task) for task in record["tasks"]]
         except (KeyError, TypeError, ValueError):

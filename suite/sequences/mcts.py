@@ -52,7 +52,7 @@ class _Habits:
 
 
 class TreeSearch:
-    """One step's search. `budget` counts learn calls of the whole group, known pairs being free."""
+    """One step's search. Its budget counts learn calls of the whole group; what is known and stored is free."""
 
     def __init__(self, explorer: Explorer, tree: StepTree, settings: SearchSettings, seed: int) -> None:
         self._explorer, self._tree, self._settings = explorer, tree, settings
@@ -83,12 +83,17 @@ class TreeSearch:
 
     def _add(self, parent: _Node, task: Task) -> _Node:
         path = (*parent.path, task)
-        if not self._explorer.knows(path):
+        if not self._is_free(path):
             self._left -= len(self._explorer.learners)
         self._habits.note(task, len(parent.path), self._explorer.reward(path))
         parent.untried.remove(task)
         child = parent.children[task] = self._node(path)
         return child
+
+    def _is_free(self, path: Path) -> bool:
+        """Whether neither the reward nor, should something be learned after it, the state has to be paid for."""
+        leaf = len(path) == self._tree.horizon and len(path) > len(self._tree.root) + 1
+        return self._explorer.knows(path) and (leaf or self._explorer.keeps(path))
 
     def _simulate(self, root: _Node) -> None:
         """Selection, expansion and roll-out down to the full depth, then the update of all nodes on the way."""

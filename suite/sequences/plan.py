@@ -85,15 +85,19 @@ def _exhaustive_step(settings: SearchSettings, learned: int) -> _StepCost:
     if drawn:
         return _StepCost(pairs, 1 + candidates + depth)
     waiting = expanded if depth else 1
-    scored = 1 + min(candidates, waiting + 1 + settings.carry)
+    stored_before = first if settings.look_ahead else 0  # children of the last choice that are candidates now
+    scored = 1 + min(candidates, waiting + 1 + stored_before)
     ahead = 1 + expanded + (2 if expanded > 1 else 1) * first + (depth > 1) if depth else 0
     return _StepCost(pairs, max(scored, ahead))
 
 
 def _mcts_step(settings: SearchSettings, learned: int, learners: int) -> _StepCost:
     depth, candidates = depth_at(settings, learned), settings.n_candidates
-    first, second = settings.n_candidates - 1, settings.n_candidates - 2
+    least = settings.children or 1
+    first, second = max(least, candidates - 1), max(least, candidates - 2)
     whole = candidates * (1, 1 + first, 1 + first * (1 + second))[depth]
     budget = min((settings.learn_calls or 0) // learners, whole)
     pairs = (min(candidates, budget), max(0, budget - candidates))[: depth + 1]
-    return _StepCost(pairs, 1 + min(budget + settings.carry, (candidates, 2 * candidates, budget + candidates)[depth]))
+    free = candidates  # candidates whose reward is known from before are stored without being paid for
+    most = (candidates, candidates + first + 1, budget + free)[depth]
+    return _StepCost(pairs, 1 + min(budget + free, most))

@@ -39,7 +39,11 @@ class SearchSettings(BaseModel):
     expand: int | None = Field(
         default=3, ge=1, description="exhaustive: candidates, best first, whose look-ahead is evaluated"
     )
-    children: int | None = Field(default=3, ge=1, description="most next tasks of an inner node")
+    children: int | None = Field(
+        default=3,
+        ge=1,
+        description="exhaustive: most next tasks of an inner node; where candidates are fewer, more are drawn",
+    )
     carry: int = Field(default=3, ge=0, description="most scored children of the chosen task among the next candidates")
     learn_calls: int | None = Field(default=None, ge=1, description="mcts: learn calls of the whole group per step")
     exploration: float = Field(default=0.5, ge=0, description="mcts: c of UCT, on values scaled to [0, 1]")

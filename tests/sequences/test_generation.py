@@ -15,9 +15,12 @@ from pathlib import Path as FilePath
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from suite.errors import StoreError, UsageError
 from suite.metrics import AccuracyCounts, afm, ala
+from suite.sequences.candidates import StageA
 from suite.sequences.environment import INITIAL, Path, Task, state_name
 from suite.sequences.explorer import Explorer
 from suite.sequences.generation import Candidate, Look, Outcome, PoolView, first_task, generate
@@ -131,6 +134,19 @@ def test_scored_children_of_the_choice_join_the_next_candidates_for_free() -> No
     assert outcome.ledger.relearned == 0
 
 
+def test_candidates_come_from_the_present_states_though_look_ahead_was_topped_up_there() -> None:
+    # one candidate per step: every inner node needs a top-up, drawn from the embeddings of the step before
+    lonely = small(n_candidates=1, carry=0, children=2, n_clusters=1)
+    outcome = generate(POOL, learners(), lonely, 0, MemoryJournal())
+    for t, step in enumerate(outcome.steps[1:], start=1):
+        assert len(step.candidates) == 1
+        explorer = Explorer(learners(), MemoryJournal())
+        for end in range(1, t + 1):
+            explorer.reward(outcome.path[:end])
+        present = StageA(explorer, POOL.sources, lonely, 0).candidates(outcome.path[:t], 1)
+        assert [candidate.task for candidate in step.candidates] == present
+
+
 @pytest.mark.parametrize("look_ahead", [0, 1])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_choice_is_not_learned_again(look_ahead: int, seed: int) -> None:
@@ -174,6 +190,32 @@ def test_a_search_costs_no_more_than_planned(changes: dict[str, Any]) -> None:
     assert made <= plan.learn_calls
 
 
+@settings(max_examples=25)
+@given(st.data())
+def test_no_settings_cost_more_than_planned(data: st.DataObject) -> None:
+    draw = data.draw
+    candidates, drawn = draw(st.integers(1, 6)), draw(st.booleans())
+    changes = {
+        "strategy": "unclustered",
+        "tasks": draw(st.integers(1, 5)),
+        "classes_per_task": draw(st.integers(1, 3)),
+        "n_candidates": candidates,
+        "look_ahead": draw(st.integers(0, 2)),
+        "temperature": 0.1 if drawn else 0.0,
+        "expand": None if drawn else draw(st.one_of(st.none(), st.integers(1, 7))),
+        "children": draw(st.one_of(st.none(), st.integers(1, 4))),
+        "carry": draw(st.integers(0, candidates - 1)),
+    }
+    if draw(st.booleans()):
+        changes |= {"method": "mcts", "learn_calls": draw(st.integers(3 * candidates, 80))}
+    (learner,) = learners(1)
+    plan = plan_search(small(**changes), 1)
+    outcome = generate(POOL, [learner], small(**changes), draw(st.integers(0, 9)), MemoryJournal())
+    assert outcome.ledger.peak_states <= plan.peak_states
+    assert outcome.ledger.learn_calls <= plan.learn_calls
+    assert learner.learn_calls <= plan.learn_calls
+
+
 @pytest.mark.parametrize("look_ahead", [0, 1])
 def test_the_plan_is_exact_where_candidates_never_run_out(look_ahead: int) -> None:
     many = small(look_ahead=look_ahead, classes_per_task=1)
@@ -208,9 +250,9 @@ def learn_calls_from_scratch(outcome: Outcome, learner: ToyLearner) -> int:
 
 @pytest.mark.parametrize(("tasks", "times"), [(10, 5), (20, 10)])
 def test_states_save_most_of_the_learning(tasks: int, times: int) -> None:
-    settings = small(tasks=tasks, classes_per_task=2, carry=3)
+    chosen = small(tasks=tasks, classes_per_task=2, carry=3)
     (learner,) = learners(1)
-    outcome = generate(POOL, [learner], settings, 0, MemoryJournal())
+    outcome = generate(POOL, [learner], chosen, 0, MemoryJournal())
     economical = learner.learn_calls
     naive = learn_calls_from_scratch(outcome, learners(1)[0])
     assert economical == outcome.ledger.learn_calls
@@ -245,8 +287,8 @@ class _Fragile(ToyLearner):
 
 @pytest.mark.parametrize("changes", [{}, {"method": "mcts", "learn_calls": 30}, {"temperature": 0.1, "expand": None}])
 def test_an_interrupted_search_comes_to_the_same_sequence(changes: dict[str, Any], tmp_path: FilePath) -> None:
-    settings, dice = small(tasks=4, **changes), random.Random(0)
-    undisturbed = generate(POOL, learners(), settings, 2, MemoryJournal())
+    chosen, dice = small(tasks=4, **changes), random.Random(0)
+    undisturbed = generate(POOL, learners(), chosen, 2, MemoryJournal())
     journal: Journal = DirectoryJournal(tmp_path / "journal")
     outcome, attempts = None, 0
     while outcome is None:
@@ -256,7 +298,7 @@ def test_an_interrupted_search_comes_to_the_same_sequence(changes: dict[str, Any
         group = [_Fragile(world, name=f"toy {seed}", states=shelf) for seed, world in enumerate(worlds)]
         _Fragile.left = dice.randint(1, 60)
         try:
-            outcome = generate(POOL, group, settings, 2, journal)
+            outcome = generate(POOL, group, chosen, 2, journal)
         except _KilledError:
             continue
     assert attempts > 3
@@ -320,13 +362,13 @@ def test_a_search_killed_at_random_moments_resumes_to_the_same_sequence(tmp_path
 
 
 def test_malformed_candidates_in_a_journal_are_reported(tmp_path: FilePath) -> None:
-    settings = small(tasks=2)
-    generate(POOL, learners(1), settings, 0, DirectoryJournal(tmp_path))
+    chosen = small(tasks=2)
+    generate(POOL, learners(1), chosen, 0, DirectoryJournal(tmp_path))
     for file in tmp_path.iterdir():
         if "tasks" in json.loads(file.read_text()):
             file.write_text('{"tasks": [["a"]]}')
     with pytest.raises(StoreError, match="malformed"):
-        generate(POOL, learners(1), settings, 0, DirectoryJournal(tmp_path))
+        generate(POOL, learners(1), chosen, 0, DirectoryJournal(tmp_path))
 
 
 def test_a_journal_serves_another_search_of_the_same_learners() -> None:

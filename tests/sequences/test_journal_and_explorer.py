@@ -157,6 +157,23 @@ def test_learning_again_leaves_no_stray_states(learner: ToyLearner, journal: Jou
     assert learner.has(state_name(learner.fingerprint, (A, B)))
 
 
+def test_a_state_is_secured_while_its_prefix_is_there(learner: ToyLearner, journal: Journal) -> None:
+    explorer = Explorer([learner], journal)
+    explorer.reward((A,))
+    explorer.reward((A, B))
+    names = [state_name(learner.fingerprint, path) for path in ((A,), (A, B))]
+    explorer.secure((A, B))
+    assert explorer.ledger.relearned == 0
+    learner.discard(names[1])
+    explorer.secure((A, B))
+    assert learner.has(names[1])
+    assert explorer.ledger.relearned == 1
+    learner.discard(names[0])
+    learner.discard(names[1])
+    explorer.secure((A, B))
+    assert not learner.has(names[1])
+
+
 def test_the_reward_of_a_group_is_the_mean(journal: Journal) -> None:
     learners = [ToyLearner(random_world(6, seed), name=f"toy {seed}") for seed in (0, 1)]
     explorer = Explorer(learners, journal)

@@ -58,8 +58,7 @@ class DualPrompt(HeadedLearner):
     def learn(self, task: Task) -> None:
         self.begin(task.classes)
         pool = self.network.body
-        if 0 < self.task < len(pool.keys):
-            pool.start_from_previous(self.task)
+        pool.open(self.task)
         queries = self.gather(task.images, self.backbone)
         strength: float = self.option("pull_lambda")
 
@@ -76,8 +75,8 @@ class DualPrompt(HeadedLearner):
 
     def training_choice(self, queries: Tensor) -> tuple[Tensor, Tensor]:
         """The E-prompt of each sample [B] in training, and the mean cosine to its key."""
-        cosines = similarity(queries, self.network.body.keys)
-        if self.task < len(self.network.body.keys):
+        cosines = similarity(queries, self.network.body.key_matrix())
+        if self.task < len(self.network.body):
             chosen = torch.full((len(queries),), self.task, device=queries.device)
         else:
             chosen = cosines.argmax(1)
@@ -85,8 +84,8 @@ class DualPrompt(HeadedLearner):
 
     def choice(self, queries: Tensor) -> Tensor:
         """The E-prompt of each sample [B] at test: the nearest key of the tasks so far."""
-        known = min(len(self.tasks), len(self.network.body.keys))
-        return similarity(queries, self.network.body.keys[:known]).argmax(1)
+        known = min(len(self.tasks), len(self.network.body))
+        return similarity(queries, self.network.body.key_matrix()[:known]).argmax(1)
 
     def prefixed(self, pixels: Tensor, chosen: Tensor) -> Tensor:
         """Class-token features [B, D] under the G-prompts and the chosen E-prompts."""
@@ -95,7 +94,7 @@ class DualPrompt(HeadedLearner):
     def attached(self, chosen: Tensor) -> dict[int, Attached]:
         """What is attached to the blocks for samples that chose E-prompts `chosen` [B]."""
         general = self.network.body.g.expand(-1, -1, len(chosen), -1, -1)
-        expert = self.network.body.e[:, :, chosen]
+        expert = self.network.body.prompts()[:, :, chosen]
         if self.option("prefix") == "literal":
             general, expert = reshaped_literally(general), reshaped_literally(expert)
         return {**prefixes(self.g_blocks, general), **prefixes(self.e_blocks, expert)}

@@ -66,7 +66,7 @@ class HiDePrompt(PretrainedLearner):
             "prompt_length": Choice([5, 10, 20]),
             "contrast": Choice([0.05, 0.1, 0.2]),
             "tii_lr": Choice([0.00005, 0.0005, 0.005]),
-            "alignment_lr": Choice([0.001, 0.005, 0.01]),
+            "alignment_lr": Choice([0.005, 0.01, 0.05]),
         },
     )
     network: HideNetwork

@@ -98,12 +98,13 @@ class PGP(DualPrompt):
         if not self.bases:
             return
         pool = self.network.body
-        for parameter, blocks in ((pool.g, self.g_blocks), (pool.e, self.e_blocks)):
+        for parameter, blocks in ((pool.g, self.g_blocks), *((expert, self.e_blocks) for expert in pool.e)):
             for index, block in enumerate(blocks):
                 if parameter.grad is not None:
                     parameter.grad[index, 0] = self.projected(parameter.grad[index, 0], str(block))
-        if pool.keys.grad is not None:
-            pool.keys.grad = self.projected(pool.keys.grad, "keys")
+        for key in pool.keys:
+            if key.grad is not None:
+                key.grad = self.projected(key.grad, "keys")
 
     def report(self) -> LearnResult:
         result = super().report()

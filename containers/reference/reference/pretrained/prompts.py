@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -57,26 +55,37 @@ class PromptPool(nn.Module):
 
 
 class PrefixPool(nn.Module):
-    """DualPrompt's pools: G-prompts shared by all, E-prompts [blocks, 2, P, L, D] with keys [P, D]."""
+    """DualPrompt's pools: G-prompts shared by all, and P E-prompts [blocks, 2, L, D] with keys [D].
+
+    Each E-prompt is a parameter of its own, so that what a task does not train does not move, not even by weight decay.
+    """
 
     def __init__(self, g_blocks: int, g_length: int, e_blocks: int, e_length: int, size: int, width: int) -> None:
         super().__init__()
         self.g = uniform(g_blocks, 2, 1, g_length, width)
-        self.e = uniform(e_blocks, 2, size, e_length, width)
-        self.keys = uniform(size, width)
+        self.e = nn.ParameterList(uniform(e_blocks, 2, e_length, width) for _ in range(size))
+        self.keys = nn.ParameterList(uniform(width) for _ in range(size))
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def prompts(self) -> Tensor:
+        """All E-prompts [blocks, 2, P, L, D]."""
+        return torch.stack(list(self.e), 2)
+
+    def key_matrix(self) -> Tensor:
+        """All keys [P, D]."""
+        return torch.stack(list(self.keys))
 
     @torch.no_grad()
-    def start_from_previous(self, task: int) -> None:
-        """Let E-prompt and key of `task` begin where those of the task before ended."""
-        self.e[:, :, task] = self.e[:, :, task - 1]
-        self.keys[task] = self.keys[task - 1]
+    def open(self, task: int) -> None:
+        """Let only the E-prompt and key of `task` train, from where those of the task before ended.
 
-
-def merged(*parts: Mapping[int, Attached]) -> dict[int, Attached]:
-    """Attachments of several parts; no block may occur twice."""
-    result: dict[int, Attached] = {}
-    for part in parts:
-        if clash := result.keys() & part.keys():
-            raise ValueError(f"blocks {sorted(clash)} have two attachments")
-        result |= part
-    return result
+        Past the pool's end there are none of its own, and all train.
+        """
+        for index, parts in enumerate(zip(self.e, self.keys, strict=True)):
+            for part in parts:
+                part.requires_grad_(index == task or task >= len(self))
+        if 0 < task < len(self):
+            self.e[task].copy_(self.e[task - 1])
+            self.keys[task].copy_(self.keys[task - 1])

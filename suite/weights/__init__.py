@@ -1,9 +1,10 @@
 """Pretrained weights: what is known, shipped or stored, how it gets there, and which classes it has seen before."""
 
-from suite.weights.fetch import add, fetch
+from suite.weights.fetching import add, fetch
 from suite.weights.known import KNOWN, KnownWeights
 from suite.weights.manifest import Pretraining, WeightsManifest
-from suite.weights.overlap import Overlap, overlap, pretraining_classes
+from suite.weights.overlaps import Overlap, overlap, pretraining_classes
+from suite.weights.pretraining import Recipe, pretrain
 from suite.weights.store import (
     WEIGHTS_VARIABLE,
     Weights,
@@ -21,6 +22,7 @@ __all__ = [
     "KnownWeights",
     "Overlap",
     "Pretraining",
+    "Recipe",
     "Weights",
     "WeightsInfo",
     "WeightsManifest",
@@ -29,6 +31,7 @@ __all__ = [
     "find",
     "listed",
     "overlap",
+    "pretrain",
     "pretraining_classes",
     "verify",
     "weights_folder",

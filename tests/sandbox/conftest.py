@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from suite.errors import InfrastructureError
-from suite.sandbox import Launch, MemorySandbox, open_sandbox
+from suite.sandbox import Launch, MemorySandbox, SandboxName, open_sandbox
 from suite.sandbox.warmup import manifest_of
 from tests.sandbox.learners import acts
 from tests.sandbox.support import LEARNERS, Runtime
+
+STRICT: SandboxName = "gvisor" if os.environ.get("SUITE_TEST_SANDBOX") == "gvisor" else "docker"
+"""What stands for the strict runtime: gVisor can take Docker's place where the engine offers it."""
 
 DOCKER = pytest.param("docker", marks=pytest.mark.docker)
 
@@ -65,7 +68,7 @@ def open_runtime(name: str, request: pytest.FixtureRequest, root: Path) -> Itera
                 yield Runtime(name, process, f"{LEARNERS}/acts.py:Acts", f"{LEARNERS}/rogue.py:Rogue")
         case _:
             images = request.getfixturevalue("test_images")
-            with open_sandbox("docker", root) as docker:
+            with open_sandbox(STRICT, root) as docker:
                 yield Runtime(name, docker, images["acts"], images["rogue"])
 
 

@@ -152,8 +152,7 @@ def test_a_paused_cell_is_not_called(runtime: Runtime) -> None:
 
 
 def test_its_isolation_says_whether_results_are_ranked(runtime: Runtime) -> None:
-    expected = Isolation.DOCKER if runtime.name == "docker" else Isolation.NONE
-    assert runtime.sandbox.isolation is expected
+    assert runtime.sandbox.isolation.is_ranked == (runtime.name == "docker")
 
 
 def test_what_is_no_learner_is_refused(runtime: Runtime) -> None:
@@ -219,6 +218,8 @@ def test_an_error_in_setup_is_the_learners(runtime: Runtime) -> None:
 def test_only_plain_files_come_out(
     runtime: Runtime, tmp_path: Path, act: str, amount: int, status: Status, words: str
 ) -> None:
+    if act == "fifo" and runtime.sandbox.isolation is Isolation.GVISOR:
+        pytest.skip("gVisor's fifos exist inside it only")
     error = refusal(runtime, act, amount, tmp_path / "out")
     assert error.status is status
     assert words in error.message

@@ -22,7 +22,7 @@ from suite.sandbox.docker.spec import INSIDE, Placement, cpu_list
 from suite.sandbox.gpu import gpu_gauge
 from suite.sandbox.inbox import Inbox
 from suite.sandbox.intake import disk_errors, remove_tree
-from suite.sandbox.interface import Inside, Launch, NoteHandler, Usage
+from suite.sandbox.interface import Inside, Isolation, Launch, NoteHandler, Usage
 from suite.sandbox.metering import Meter
 from suite.sandbox.pump import Conversation
 from suite.sandbox.verdicts import gone_early
@@ -175,6 +175,8 @@ class DockerCell:
             self._calls.is_closed = True
         self._meter.sample()
         self._talk.close()
+        if self._calls.is_paused and self._place.isolation is Isolation.GVISOR:
+            lifecycle.unpause(self._engine, self._container)
         lifecycle.remove(self._engine, self._container)
         self._transport.close()
         remove_tree(self._folder)

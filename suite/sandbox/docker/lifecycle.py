@@ -78,6 +78,15 @@ def pause(engine: Engine, container: str) -> None:
                 return
 
 
+def unpause(engine: Engine, container: str) -> None:
+    """Thaw a container that is to be removed: gVisor's takes ten seconds to kill while it is frozen."""
+    try:
+        with engine_errors("resume a container"):
+            engine.api.unpause(container)
+    except InfrastructureError as error:
+        _log.debug("%s", error)
+
+
 def kill(engine: Engine, container: str) -> None:
     """End a container whose attach stream is shut. That it has ended already, or the engine has, is no error here."""
     try:

@@ -180,6 +180,7 @@ def _store(network: Any, data_set: DataSet, name: str, root: Path | None, recipe
     with tempfile.TemporaryDirectory() as work:
         file = Path(work) / "weights.safetensors"
         save_file(state, file, metadata)
+        sort_header(file)
         manifest = WeightsManifest(
             name=name,
             sha256=file_sha256(file),
@@ -192,3 +193,16 @@ def _store(network: Any, data_set: DataSet, name: str, root: Path | None, recipe
             made_with={"torch": torch.__version__, "timm": timm.__version__, "recipe": canonical_json(asdict(recipe))},
         )
         return keep(file, manifest, root)
+
+
+def sort_header(file: Path) -> None:
+    """Rewrite the header of a safetensors file with sorted keys: the library writes metadata in a random order.
+
+    A file is the header's length (8 bytes, little endian), the header as JSON padded with spaces to a multiple of 8, and
+    the tensors, whose offsets count from the header's end.
+    """
+    content = file.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    header = canonical_json(json.loads(content[8 : 8 + length])).encode()
+    header += b" " * (-len(header) % 8)
+    file.write_bytes(len(header).to_bytes(8, "little") + header + content[8 + length :])

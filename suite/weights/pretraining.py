@@ -198,8 +198,8 @@ def _store(network: Any, data_set: DataSet, name: str, root: Path | None, recipe
 def sort_header(file: Path) -> None:
     """Rewrite the header of a safetensors file with sorted keys: the library writes metadata in a random order.
 
-    A file is the header's length (8 bytes, little endian), the header as JSON padded with spaces to a multiple of 8, and
-    the tensors, whose offsets count from the header's end.
+    A file is the header's length (8 bytes, little endian), the header as JSON padded with spaces to a multiple of 8,
+    and the tensors, whose offsets count from the header's end.
     """
     content = file.read_bytes()
     length = int.from_bytes(content[:8], "little")

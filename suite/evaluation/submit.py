@@ -76,7 +76,7 @@ def submit_image(request: Request, report: Report, stop: Stop | None = None, san
         with journal.lock():
             report(NewRun(lock.id, _why_new(request.results, lock)))
             journal.begin(_info(request, lock))
-            dead = dead_runs(request.results)
+            dead = dead_runs(request.results) | {lock.id}  # an earlier process of this very run may have been killed
             sandbox.reap(lambda labels: labels.get(RUN_LABEL) in dead)
             reserve_disk(journal.directory, track, len(slots), keep_states=request.keep_states)
             with _benches(track, identity, data, weights, journal, sandbox, lock, report, stop or Stop()) as bench:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ LIMITS = Limits(
     log_bytes=8192,
     setup_seconds=60,
 )
+LABELS = {"run": f"test-{secrets.token_hex(4)}"}
+"""Of this run of the tests alone: another one beside it must not be reaped."""
 CLASSES = {0: 10, 1: 200}
 """Class id -> brightness of its images."""
 
@@ -38,7 +41,7 @@ class Runtime:
     sandbox: Sandbox
     acts: str
     rogue: str = ""
-    labels: dict[str, str] = field(default_factory=lambda: {"run": "test"})
+    labels: dict[str, str] = field(default_factory=lambda: dict(LABELS))
 
     @contextmanager
     def cell(self, act: str | None = None, amount: int = 0, image: str = "", **launch: Any) -> Iterator[Cell]:

@@ -11,7 +11,7 @@ from suite.errors import ImageError, LearnerError
 from suite.protocol import DescribeParams, Manifest, ShutdownParams, read_array, summarise_state
 from suite.sandbox import Isolation
 from suite.status import Status
-from tests.sandbox.support import LIMITS, Runtime, learn, predict, setup, write_data
+from tests.sandbox.support import LABELS, LIMITS, Runtime, learn, predict, setup, write_data
 
 
 def failure(runtime: Runtime, act: str, amount: int = 0, seconds: float = 30) -> LearnerError:
@@ -281,7 +281,7 @@ def test_reaping_takes_what_is_dead_and_nothing_else(runtime: Runtime) -> None:
     with runtime.cell() as cell:
         assert runtime.sandbox.reap(lambda labels: labels.get("run") == "another") == 0
         learn(cell)
-        assert runtime.sandbox.reap(lambda labels: labels == {"run": "test"}) >= 1
+        assert runtime.sandbox.reap(lambda labels: labels == LABELS) >= 1
 
 
 # --- what a learner at the other end of a wire may try ----------------------------------------------------------------

@@ -16,10 +16,11 @@ import pytest
 
 from suite.errors import ImageError, InfrastructureError, LearnerError, UsageError
 from suite.sandbox import MIB, Launch, open_sandbox
+from suite.sandbox.docker.labels import labels_of
 from suite.sandbox.warmup import manifest_of
 from suite.status import Status
 from tests.sandbox.conftest import open_runtime
-from tests.sandbox.support import CLASSES, LEARNERS, LIMITS, Runtime, learn
+from tests.sandbox.support import CLASSES, LABELS, LEARNERS, LIMITS, Runtime, learn
 
 pytestmark = pytest.mark.docker
 LOOK = replace(LIMITS, log_bytes=1 << 18)
@@ -48,7 +49,7 @@ def seen(strict: Runtime) -> dict[str, Any]:
 def containers(runtime: Runtime) -> list[dict[str, Any]]:
     api = runtime.sandbox._engine.api  # type: ignore[attr-defined]
     found: list[dict[str, Any]] = api.containers(all=True, filters={"label": "continual-suite.cell"})
-    return [c for c in found if json.loads(c["Labels"]["continual-suite.labels"]).get("run") == "test"]
+    return [c for c in found if json.loads(c["Labels"]["continual-suite.labels"]) == LABELS]
 
 
 def inspect(runtime: Runtime, cell: Any) -> dict[str, Any]:
@@ -284,11 +285,9 @@ def test_a_start_that_fails_leaves_nothing(strict: Runtime, monkeypatch: pytest.
 
 def test_reaping_leaves_strangers_alone(strict: Runtime) -> None:
     api = strict.sandbox._engine.api  # type: ignore[attr-defined]
-    stranger = api.create_container(
-        strict.acts, labels={"continual-suite.cell": "x", "continual-suite.labels": '{"run": "test"}'}
-    )["Id"]
+    stranger = api.create_container(strict.acts, labels=labels_of("x", LABELS))["Id"]
     try:
-        strict.sandbox.reap(lambda labels: labels == {"run": "test"})
+        strict.sandbox.reap(lambda labels: labels == LABELS)
         assert api.inspect_container(stranger)["State"]["Status"] == "created"
     finally:
         api.remove_container(stranger)

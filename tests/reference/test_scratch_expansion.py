@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from reference.methods import foster
 from reference.methods.beef import FusionLayers
 from reference.methods.foster import BoostedNetwork
 from torch import nn
@@ -146,6 +147,31 @@ def test_the_student_learns_to_answer_as_the_two_branches_do() -> None:
     assert entropy * 0.99 < seen[-1] < seen[0]
 
 
+def test_foster_compresses_without_weight_decay_and_weights_each_stage_by_its_own_beta(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    betas: list[float] = []
+    stages: list[tuple[str, int, float]] = []
+    weigh = foster.effective_weights
+
+    def weighed(counts: torch.Tensor, beta: float) -> torch.Tensor:
+        betas.append(beta)
+        return weigh(counts, beta)
+
+    monkeypatch.setattr(foster, "effective_weights", weighed)
+    model = after_first("foster", beta1=0.95, beta2=0.99, weight_decay=0.005, epochs=2, post_ft_epochs=3)
+    fit = model.fit
+
+    def watch(pool: Any, loss: Any, recipe: Any, **options: Any) -> None:
+        stages.append((recipe.schedule.kind, recipe.schedule.epochs, recipe.weight_decay))
+        fit(pool, loss, recipe, **options)
+
+    monkeypatch.setattr(model, "fit", watch)
+    model.learn(TASK_2)
+    assert betas == [0.95, 0.99]
+    assert stages == [("step", 2, 0.005), ("cosine", 3, 0.0)]
+
+
 # --- BEEF -------------------------------------------------------------------------------------------------------------
 
 
@@ -159,6 +185,16 @@ def test_beef_relabels_old_classes_by_their_task() -> None:
     model = learner("beef")
     model.seen = 7
     assert model.relabelling([2, 3], 5).tolist() == [0, 0, 1, 1, 1, 2, 3]
+
+
+def test_beef_starts_every_backbone_from_the_first_one() -> None:
+    model = after_first("beef")
+    model.enlarge([2])
+    with torch.no_grad():
+        for p in model.network.branches[1].parameters():
+            p.add_(1)
+    model.enlarge([3])
+    assert unchanged(parameters(model.network.branches[0]), model.network.branches[2])
 
 
 def test_beef_divides_backward_logits_by_the_alignment() -> None:

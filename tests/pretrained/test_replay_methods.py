@@ -175,7 +175,8 @@ def test_afec_weights_are_mean_squared_gradients(bring: Bring) -> None:
 
 def test_a_strong_penalty_keeps_the_network_in_its_place(bring: Bring) -> None:
     def drift(strength: float) -> float:
-        learner = bring(AFEC, **POINTS["afec"] | {"ewc_lambda": strength, "forget_lambda": 0.0})
+        point = POINTS["afec"] | {"ewc_lambda": strength, "forget_lambda": 0.0, "lr": 0.2, "epochs": 5}
+        learner = bring(AFEC, **point)
         assert isinstance(learner, AFEC)
         learn(learner, TASKS[0])
         kept = learner.network.fisher, learner.network.anchor

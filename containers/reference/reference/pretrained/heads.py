@@ -20,12 +20,12 @@ class Head(Growing):
         self.bias = nn.Parameter(torch.empty(0), requires_grad=False)
 
     def grow(self, classes: int) -> None:
-        """New rows are Kaiming-uniform, their biases zero."""
+        """New rows begin as timm's ViTs do (normal, deviation 0.02), so that untrained classes score near zero."""
         rows, width = self.weight.shape
         if classes == rows:
             return
         fresh = torch.empty(classes - rows, width)
-        nn.init.kaiming_uniform_(fresh, nonlinearity="linear")
+        nn.init.trunc_normal_(fresh, std=0.02)
         bias = functional.pad(self.bias.detach(), (0, classes - rows))
         self.weight = nn.Parameter(torch.cat([self.weight.detach(), fresh.to(self.weight.device)]), requires_grad=False)
         self.bias = nn.Parameter(bias, requires_grad=False)

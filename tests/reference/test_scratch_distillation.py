@@ -130,8 +130,14 @@ def test_mas_leaves_old_heads_alone_and_anchors_what_it_learned() -> None:
     head = parameters(model.network.head.blocks[0])
     first = model.importance.clone()
     assert torch.equal(model.anchor, model.flat().detach())
-    estimate, fresh = model.estimate_importance, []
-    model.estimate_importance = lambda task: fresh.append(estimate(task)) or fresh[0]
+    fresh: list[torch.Tensor] = []
+    estimate = model.estimate_importance
+
+    def watch(task: Any) -> torch.Tensor:
+        fresh.append(estimate(task))
+        return fresh[0]
+
+    model.estimate_importance = watch
     model.learn(TASK_2)
     assert unchanged(head, model.network.head.blocks[0])
     assert torch.equal(model.anchor, model.flat().detach())
@@ -164,6 +170,25 @@ def test_wa_and_bic_mix_or_add_distillation(slug: str, strength: float) -> None:
     first, second = ce(z, batch.labels), kd(z[:, :2], previous, 2)
     expected = first + strength * second if strength else (1 - share) * first + share * second
     assert model.loss(batch, 2, teacher).item() == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("slug", ["lwf", "icarl", "wa", "bic"])
+def test_both_terms_reach_the_classifier_with_the_gradients_worked_out_by_hand(slug: str) -> None:
+    """By the bias: (softmax(z) - onehot) for CE, (softmax(z/T) - softmax(z'/T)) / T on old classes for KD."""
+    strength = {"lambda_aux": 3} if slug == "icarl" else {"lambda_kd": 3}
+    model, teacher, batch = enlarged(slug, temperature=2, **strength)
+    if slug == "lwf":
+        new = batch.labels >= 2
+        batch = Batch(batch.images[new], batch.labels[new], batch.rows[new])
+    z, previous, y = scores(model.network, batch), scores(teacher, batch), batch.labels.numpy()
+    by_ce, by_kd = np.zeros_like(z), np.zeros_like(z)
+    first = 2 if slug == "lwf" else 0  # LwF's cross-entropy is among the new classes
+    by_ce[:, first:] = softmax(z[:, first:])
+    by_ce[np.arange(len(y)), y] -= 1
+    by_kd[:, :2] = (softmax(z[:, :2] / 2) - softmax(previous / 2)) / 2
+    loss = model.loss(batch, torch.tensor([2, 3, 4]), 2, teacher) if slug == "lwf" else model.loss(batch, 2, teacher)
+    (gradient,) = torch.autograd.grad(loss, model.network.head.bias)
+    np.testing.assert_allclose(gradient, (by_ce + 3 * by_kd).mean(0), rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.parametrize("slug", ["wa", "der", "memo"])

@@ -136,8 +136,10 @@ class Track(_Part):
 
     @property
     def hash(self) -> str:
-        """Content hash: results of different hashes are never compared."""
-        return content_hash(self.model_dump(mode="json"))
+        """Content hash of all but the texts: results of different hashes are never compared."""
+        return content_hash(
+            self.model_dump(mode="json", exclude={"title": True, "summary": True, "backbone": {"remark"}})
+        )
 
     @property
     def data_sets(self) -> list[str]:

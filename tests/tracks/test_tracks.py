@@ -280,7 +280,13 @@ def changed(raw: dict[str, Any], path: tuple[Any, ...]) -> dict[str, Any] | None
     return dict(copy)
 
 
-PATHS = leaves(parse_track(TEXT, "x").model_dump(mode="json"))
+TEXTS = {("title",), ("summary",)}
+PATHS = [p for p in leaves(parse_track(TEXT, "x").model_dump(mode="json")) if p not in TEXTS]
+
+
+@pytest.mark.parametrize("text", ["title", "summary"])
+def test_mending_a_text_orphans_no_result(text: str) -> None:
+    assert Track.model_validate({**values(), text: "Mended."}).hash == parse_track(TEXT, "x").hash
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda p: ".".join(map(str, p)))

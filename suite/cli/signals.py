@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from suite.errors import Interrupted
 from suite.evaluation.bench import Stop
 
 
 @contextmanager
 def stop_on_sigint() -> Iterator[Stop]:
-    """A Stop that the first SIGINT sets; the second raises KeyboardInterrupt, as SIGTERM does at once.
+    """A Stop that the first SIGINT sets; the second ends the block with Interrupted, as SIGTERM does at once.
 
     Must be entered in the main thread. Clean-up runs either way: cells are closed by those that hold them.
     """
@@ -34,6 +35,10 @@ def stop_on_sigint() -> Iterator[Stop]:
     before = signal.signal(signal.SIGINT, on_sigint), signal.signal(signal.SIGTERM, on_sigterm)
     try:
         yield Stop(lambda: asked)
+    except KeyboardInterrupt as stop:
+        raise Interrupted(
+            "Stopped in the midst of a task.", "The same command continues at the last finished one."
+        ) from stop
     finally:
         signal.signal(signal.SIGINT, before[0])
         signal.signal(signal.SIGTERM, before[1])

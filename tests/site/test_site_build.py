@@ -70,7 +70,7 @@ def test_an_empty_results_folder_gives_a_site_of_tracks(tmp_path: Path) -> None:
     index = build(tmp_path / "absent", tmp_path / "out" / "site")
     made = check_site(index.parent)
     assert "There are no results yet" in made["index.html"].words
-    assert sorted(p for p in made if p.startswith("tracks/")) == [f"tracks/{name}.html" for name in track_names()]
+    assert sorted(p for p in made if p.startswith("tracks/")) == sorted(f"tracks/{name}.html" for name in track_names())
     assert "No submission has been run on this track yet" in made[f"tracks/{track_names()[0]}.html"].words
     assert not (tmp_path / "absent").exists()
 

@@ -164,6 +164,7 @@ def _normal(dump: str) -> dict[str, Any]:
     dump = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME", dump)
     answer: dict[str, Any] = json.loads(re.sub(r'"Pid": \d+', '"Pid": 0', dump))
     answer["GraphDriver"]["Data"] = "layers of its own"
+    answer["Mounts"].sort(key=lambda mount: mount["Destination"])  # the engine lists them from a map, in any order
     return answer
 
 
